@@ -114,7 +114,7 @@ func partOf(name string) (keyPart, bool) {
 	}
 	switch prefix {
 	case "http":
-		return keyPart{headerField, strings.ReplaceAll(rest, "_", "-")}, true
+		return keyPart{headerField, exchange.Told(strings.ReplaceAll(rest, "_", "-"))}, true
 	case "cookie":
 		return keyPart{cookieValue, rest}, true
 	case "arg":

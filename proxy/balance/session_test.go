@@ -230,6 +230,8 @@ func TestHashKey(t *testing.T) {
 		r.Client = netip.MustParseAddrPort(client)
 		r.Header.Add("X-User-Id", user)
 		r.Header.Add("Cookie", "x=1; Sid="+cookie)
+		r.Header.Add("X-Forwarded-For", client)
+		r.Header.Add("X-Original-Forwarded-For", user)
 		return r
 	}
 	a := request("/a?q=1&r=2", "h", "u", "s", "192.0.2.1:1")
@@ -247,6 +249,7 @@ func TestHashKey(t *testing.T) {
 		{"$remote_addr", request("/b", "h2", "u2", "s2", "192.0.2.1:77"), true},
 		{"$binary_remote_addr", request("/a?q=1&r=2", "h", "u", "s", "192.0.2.3:1"), false},
 		{"$http_x_user_id", request("/b", "h2", "u", "s2", "192.0.2.2:1"), true},
+		{"$http_x_forwarded_for", request("/b", "h2", "u", "s2", "192.0.2.2:1"), true}, // as it came
 		{"${cookie_sid}", request("/b", "h2", "u2", "s", "192.0.2.2:1"), true},
 		{"$cookie_sid", request("/a?q=1&r=2", "h", "u", "s2", "192.0.2.1:1"), false},
 		{"$cookie_SID", request("/b", "h2", "u2", "s", "192.0.2.2:1"), true},

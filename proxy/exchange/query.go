@@ -1,6 +1,10 @@
 package exchange
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
 
 // Query returns what stands behind the question mark of a request target.
 func Query(target []byte) []byte {
@@ -32,6 +36,24 @@ func (h *Header) Cookie(name string) (first []byte) {
 	return first
 }
 
+// Asked returns what a request has in a field, the first of several; of cookies it returns all, as
+// one line, in which they are one list (RFC 9113 section 8.2.3).
+func (h *Header) Asked(name string) (value []byte) {
+	if !strings.EqualFold(name, "cookie") {
+		return h.Get(name)
+	}
+	for i, f := range h.fields {
+		switch {
+		case !EqualFold(f.Name, name):
+		case value == nil:
+			value = h.fields[i].Value
+		default:
+			value = slices.Concat(value, []byte("; "), f.Value)
+		}
+	}
+	return value
+}
+
 // EachCookie hands the values of all cookies of that name to yield, in their order, until it
 // returns false.
 func (h *Header) EachCookie(name string, yield func(value []byte) bool) {
@@ -46,4 +68,16 @@ func (h *Header) EachCookie(name string, yield func(value []byte) bool) {
 			}
 		}
 	}
+}
+
+// Told returns the name of the field that has what a request came with in the field called name:
+// X-Forwarded-For and X-Forwarded-Host say what this proxy knows, and X-Original-Forwarded-For and
+// X-Original-Forwarded-Host what it was told by whomever.
+func Told(name string) string {
+	for _, told := range [...]string{"X-Original-Forwarded-For", "X-Original-Forwarded-Host"} {
+		if strings.EqualFold(name, "X-"+told[len("X-Original-"):]) {
+			return told
+		}
+	}
+	return name
 }

@@ -156,7 +156,7 @@ func variable(name string) (part, bool) {
 		}
 		of := said[len(prefix):]
 		if prefix == "http_" {
-			of = strings.ReplaceAll(of, "_", "-")
+			of = exchange.Told(strings.ReplaceAll(of, "_", "-"))
 		}
 		return part{variable: prefix, of: of}, true
 	}
@@ -285,7 +285,7 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	r := &ex.Request
 	switch p.variable {
 	case "http_":
-		return r.Header.Get(p.of)
+		return r.Header.Asked(p.of)
 	case "arg_":
 		return exchange.Argument(r.Target, p.of)
 	case "cookie_":

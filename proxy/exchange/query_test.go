@@ -1,0 +1,28 @@
+package exchange
+
+import "testing"
+
+// What a request came with, whatever this proxy says in fields of that name.
+func TestFieldsAsAsked(t *testing.T) {
+	for name, want := range map[string]string{
+		"X-Forwarded-For": "X-Original-Forwarded-For", "x-forwarded-HOST": "X-Original-Forwarded-Host",
+		"X-Forwarded-Fo": "X-Forwarded-Fo", "X-Forwarded-Proto": "X-Forwarded-Proto", "X-Original-Forwarded-For": "X-Original-Forwarded-For", "": "",
+	} {
+		if got := Told(name); got != want {
+			t.Errorf("what a request came with in %q is in %q, want %q", name, got, want)
+		}
+	}
+	var h Header
+	h.Add("X-A", "1")
+	h.Add("x-a", "2")
+	h.Add("Cookie", "a=b")
+	for _, want := range []string{"a=b", "a=b; c=d", "a=b; c=d; e=f; g"} {
+		if got := string(h.Asked("COOKIE")); got != want {
+			t.Errorf("cookies are %q, want %q", got, want)
+		}
+		h.Add("cookie", map[string]string{"a=b": "c=d"}[want]+map[string]string{"a=b; c=d": "e=f; g"}[want])
+	}
+	if got := string(h.Asked("x-a")) + string(h.Asked("X-B")); got != "1" {
+		t.Errorf("the first of several is %q", got)
+	}
+}
