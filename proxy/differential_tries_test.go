@@ -153,7 +153,7 @@ func (a *attempts) serve(c net.Conn) {
 		if r.Method == "HEAD" {
 			text = ""
 		}
-		fmt.Fprintf(c, "HTTP/1.1 %s X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", does, len(text), text)
+		fmt.Fprintf(c, "HTTP/1.1 %s X\r\nContent-Length: %d\r\nX-Said: it \"is\" %s\r\nLocation: /at\r\nConnection: close\r\n\r\n%s", does, len(text), does, text)
 	}
 }
 

@@ -19,6 +19,9 @@ func lookUp(name string) (write func(r *Record, of string), of string) {
 		if !strings.HasPrefix(prefix, "cookie") && !strings.HasPrefix(prefix, "arg") {
 			of = strings.ReplaceAll(of, "_", "-")
 		}
+		if prefix == "http_" {
+			of = exchange.Told(of)
+		}
 		return write, of
 	}
 	return variables()[name], ""
@@ -36,7 +39,7 @@ func isNumber(name string) bool {
 // families are the variables that end in a name of the client's.
 func families() map[string]func(r *Record, of string) {
 	return map[string]func(r *Record, of string){
-		"http_": func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Get(of)) },
+		"http_": func(r *Record, of string) { r.bytes(r.Exchange.Request.Header.Asked(of)) },
 		// What filters have made of the field of the endpoint that answered.
 		"upstream_http_": func(r *Record, of string) {
 			if len(r.Exchange.Upstream.Tries) > 0 {
@@ -157,7 +160,7 @@ func connectionVariables() map[string]func(r *Record, of string) {
 		"hostname": func(r *Record, _ string) { r.text(r.Hostname) },
 		"pipe":     func(r *Record, _ string) { r.text(".") },
 		"https": func(r *Record, _ string) {
-			if r.Exchange.Request.TLS {
+			if r.blank = true; r.Exchange.Request.TLS {
 				r.text("on")
 			}
 		},
