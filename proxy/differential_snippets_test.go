@@ -117,3 +117,19 @@ func (d snippetDrawer) redirect() string {
 	}
 	return d.of("location = /x {"+back+"}", "if ($host ~ ^case-(.*)$) { return 302 https://$1$request_uri; }")
 }
+
+// TestVariablesSameAsNginx has each variable told to clients and to backends. Of the fields that
+// this proxy replaces, and of which it does not keep what came, it has what it says itself, and
+// so it has for $proxy_add_x_forwarded_for, to which it adds nothing that nobody vouches for: those
+// are not compared.
+func TestVariablesSameAsNginx(t *testing.T) {
+	text := ""
+	for name := range strings.FieldsSeq(`scheme host http_host server_name request_uri uri document_uri args query_string is_args remote_addr remote_user request_method content_type content_length server_protocol
+		https request http_x_own http_referer http_cookie cookie_c arg_a arg_none http_x_forwarded_for http_x_forwarded_host http_authorization http_user_agent http_accept http_connection`) {
+		text += "proxy_set_header V-" + name + " <$" + name + ">; add_header V-" + name + " \"<$" + name + ">\" always; "
+	}
+	c := ofSnippet(text)
+	c.requests = []string{"/a%20b?a=b&A=c&a", "/?", "/x?a=%20", "POST /x\nContent-Type: a/b; c\n\nbody", "/x\nX-Own: \nReferer: é", "/a/../b//c;d=e", "/%41?a", "/x\nCookie: C=2; c=1",
+		"/x\nAuthorization: Basic YW5uOnRlc3Q=", "/x\nAuthorization: Bearer x", "DELETE /x\nX-Own: a,b", "/é?é", "/%C3%A9?%C3%A9"}
+	compareWithNginx(t, []sameCase{c})
+}
