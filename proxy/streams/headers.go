@@ -155,7 +155,7 @@ func (c *Conn) field(f hpack.HeaderField) {
 func (b *block) take(name, value string) (bad string) {
 	if name == ":status" {
 		status, ok := frame.ParseLength(value)
-		if b.trailing || b.regular || b.head.Status != 0 || !ok || len(value) != 3 || status < 100 || status > 599 {
+		if b.trailing || b.regular || b.head.Status != 0 || !ok || len(value) != 3 || status < 100 {
 			return "its status is malformed"
 		}
 		b.head.Status = int(status)

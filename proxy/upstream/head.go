@@ -105,7 +105,8 @@ func cutLine(b []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// parseStatus reads "HTTP/1.x NNN reason"; the reason is of no use to anybody.
+// parseStatus reads "HTTP/1.x NNN reason"; the reason is of no use to anybody. A status that is
+// none, from 600 on, is the client's to judge (RFC 9110 section 15).
 func (hd *head) parseStatus(line []byte) bool {
 	const prefix = "HTTP/1."
 	if len(line) < len("HTTP/1.1 200") || string(line[:len(prefix)]) != prefix || line[8] != ' ' {
@@ -121,7 +122,7 @@ func (hd *head) parseStatus(line []byte) bool {
 		}
 		hd.status = hd.status*10 + int(c-'0')
 	}
-	return hd.status >= 100 && hd.status < 600 && (len(line) == 12 || line[12] == ' ')
+	return hd.status >= 100 && (len(line) == 12 || line[12] == ' ')
 }
 
 // cutField splits "Name: value" and trims the value. A name is a token; a value
