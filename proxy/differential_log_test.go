@@ -20,7 +20,7 @@ import (
 // logged are the variables whose values are compared.
 var logged = []string{
 	"request", "status", "remote_addr", "remote_user", "request_method", "request_uri", "uri", "args", "is_args", "query_string", "server_protocol", "scheme", "host", "http_host",
-	"request_length", "request_completion", "content_type", "content_length", "http_referer", "http_user_agent", "http_x_forwarded_for", "http_x_own", "http_cookie", "http_none", "arg_a", "arg_none", "cookie_c",
+	"request_length", "request_completion", "content_type", "content_length", "http_referer", "http_user_agent", "http_x_forwarded_for", "http_x_own", "http_cookie", "http_none", "proxy_add_x_forwarded_for", "arg_a", "arg_none", "cookie_c",
 	"upstream_addr", "upstream_status", "upstream_response_length", "upstream_http_x_said", "sent_http_x_said", "sent_http_location", "https",
 }
 

@@ -119,13 +119,12 @@ func (d snippetDrawer) redirect() string {
 }
 
 // TestVariablesSameAsNginx has each variable told to clients and to backends. Of the fields that
-// this proxy replaces, and of which it does not keep what came, it has what it says itself, and
-// so it has for $proxy_add_x_forwarded_for, to which it adds nothing that nobody vouches for: those
-// are not compared.
+// this proxy replaces, and of which it does not keep what came, it has what it says itself: that
+// is not compared.
 func TestVariablesSameAsNginx(t *testing.T) {
 	text := ""
 	for name := range strings.FieldsSeq(`scheme host http_host server_name request_uri uri document_uri args query_string is_args remote_addr remote_user request_method content_type content_length server_protocol
-		https request http_x_own http_referer http_cookie cookie_c arg_a arg_none http_x_forwarded_for http_x_forwarded_host http_authorization http_user_agent http_accept http_connection`) {
+		https request http_x_own http_referer http_cookie cookie_c arg_a arg_none http_x_forwarded_for http_x_forwarded_host http_authorization http_user_agent http_accept http_connection proxy_add_x_forwarded_for`) {
 		text += "proxy_set_header V-" + name + " <$" + name + ">; add_header V-" + name + " \"<$" + name + ">\" always; "
 	}
 	c := ofSnippet(text)

@@ -223,7 +223,7 @@ func requestVariables() map[string]func(r *Record, of string) {
 				r.line = strconv.AppendInt(r.line, n, 10)
 			}
 		},
-		"proxy_add_x_forwarded_for": func(r *Record, _ string) { r.bytes(r.Exchange.Request.Header.Get("X-Forwarded-For")) },
+		"proxy_add_x_forwarded_for": func(r *Record, _ string) { r.bytes(r.Exchange.Request.Header.AddedForwardedFor()) },
 	}
 }
 

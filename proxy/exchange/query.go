@@ -70,6 +70,16 @@ func (h *Header) EachCookie(name string, yield func(value []byte) bool) {
 	}
 }
 
+// AddedForwardedFor returns what a request came with in X-Forwarded-For, from whomever, and behind
+// it whom it came from: $proxy_add_x_forwarded_for of nginx.
+func (h *Header) AddedForwardedFor() []byte {
+	ours, told := h.Get("X-Forwarded-For"), h.Get(Told("X-Forwarded-For"))
+	if len(told) == 0 || len(ours) > len(told) && string(ours[:len(told)]) == string(told) && ours[len(told)] == ',' {
+		return ours // which goes on with it
+	}
+	return slices.Concat(told, []byte(", "), ours)
+}
+
 // Told returns the name of the field that has what a request came with in the field called name:
 // X-Forwarded-For and X-Forwarded-Host say what this proxy knows, and X-Original-Forwarded-For and
 // X-Original-Forwarded-Host what it was told by whomever.

@@ -26,3 +26,22 @@ func TestFieldsAsAsked(t *testing.T) {
 		t.Errorf("the first of several is %q", got)
 	}
 }
+
+func TestAddedForwardedFor(t *testing.T) {
+	for _, c := range []struct{ ours, told, want string }{
+		{"192.0.2.1", "", "192.0.2.1"},
+		{"192.0.2.1", "9.9.9.9, 8.8.8.8", "9.9.9.9, 8.8.8.8, 192.0.2.1"},
+		{"9.9.9.9, 192.0.2.1", "9.9.9.9", "9.9.9.9, 192.0.2.1"}, // of a proxy that is trusted
+		{"9.9.9.99", "9.9.9.9", "9.9.9.9, 9.9.9.99"},
+		{"9.9.9.9", "9.9.9.9", "9.9.9.9, 9.9.9.9"},
+	} {
+		var h Header
+		h.Add("X-Forwarded-For", c.ours)
+		if c.told != "" {
+			h.Add("X-Original-Forwarded-For", c.told)
+		}
+		if got := string(h.AddedForwardedFor()); got != c.want {
+			t.Errorf("%q, told %q: %q, want %q", c.ours, c.told, got, c.want)
+		}
+	}
+}

@@ -347,7 +347,7 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		}
 		return strconv.AppendInt(nil, r.Length, 10)
 	case "proxy_add_x_forwarded_for":
-		return r.Header.Get("X-Forwarded-For")
+		return r.Header.AddedForwardedFor()
 	case "msec", "time_iso8601", "time_local":
 		return appendTime(nil, p.variable, r.Received)
 	}
