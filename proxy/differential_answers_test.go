@@ -34,7 +34,7 @@ func TestDrawnAnswersSameAsNginx(t *testing.T) {
 		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
 		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
 	})
-	pod := parrot(t)
+	pod := acceptEach(t, parrot)
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", pod), ingress("web", "web.test", "/", "web", number), configMap("wide", "upstream-keepalive-connections", "0", "proxy-next-upstream", "off"))
 	theirs := freeAddress(t)
 	runNginx(t, binary, t.TempDir(), theirs, fmt.Sprintf("server { listen %s; large_client_header_buffers 4 64k; location / { proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_buffering off; proxy_redirect off; proxy_next_upstream off; proxy_read_timeout 2s; proxy_pass http://%s; } }\n", theirs, pod))
@@ -48,36 +48,19 @@ func TestDrawnAnswersSameAsNginx(t *testing.T) {
 	}
 }
 
-// parrot returns the address of a pod that writes what it is told to, and hangs up.
-func parrot(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// parrot is a pod that writes what it is told to, and hangs up.
+func parrot(c net.Conn) {
+	defer c.Close()
+	r, err := http.ReadRequest(bufio.NewReader(c))
 	if err != nil {
-		t.Fatal(err)
+		return
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				r, err := http.ReadRequest(bufio.NewReader(c))
-				if err != nil {
-					return
-				}
-				io.Copy(io.Discard, r.Body)
-				text, _ := base64.StdEncoding.DecodeString(r.Header.Get("X-Raw"))
-				if len(text) == 0 {
-					text = []byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-				}
-				c.Write(text)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	io.Copy(io.Discard, r.Body)
+	text, _ := base64.StdEncoding.DecodeString(r.Header.Get("X-Raw"))
+	if len(text) == 0 {
+		text = []byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	}
+	c.Write(text)
 }
 
 // heard is what a client gets.

@@ -32,7 +32,8 @@ func TestDrawnAuthSameAsNginx(t *testing.T) {
 
 // TestUsersSameAsNginx asks as each user, by passwords right and wrong.
 func TestUsersSameAsNginx(t *testing.T) {
-	c := sameCase{with: map[string]string{"auth-type": "basic", "auth-secret": "users", "auth-realm": "Staff"}, inside: `auth_basic "Staff"; auth_basic_user_file USERS; proxy_set_header Authorization "";`}
+	c := sameCase{with: map[string]string{}}
+	c.say("auth-type=basic")
 	for _, name := range []string{"ann", "bea", "cat", "dan", "eve", "fay", "gus", "hal", "ida", "#jo", "jo", "kay", "a b", "b", "", "Ann", "ann ", "nobody", "# people"} {
 		for _, password := range []string{"test", "other", "Test", "", "test:x", "test:in the clear", "test ", "{PLAIN}test"} {
 			c.requests = append(c.requests, "/x\nAuthorization: Basic "+base64.StdEncoding.EncodeToString([]byte(name+":"+password)))
@@ -58,35 +59,42 @@ func (d authDrawer) options() sameCase {
 		[]string{"satisfy=any"}, []string{"enable-cors=true"},
 		[]string{"permanent-redirect=https://new.test/at", "rewrite-target=/fixed", "upstream-vhost=inner.test", "response-headers=X-Own: yes"},
 	) {
-		name, value, _ := strings.Cut(extra, "=")
-		c.with[name] = value
-		switch name {
-		case "whitelist-source-range":
-			c.inside += "allow " + value + "; deny all; "
-		case "denylist-source-range":
-			c.inside += "deny " + value + "; "
-		case "satisfy":
-			c.inside += "satisfy any; "
-		case "permanent-redirect":
-			c.inside += "return 301 " + value + "; "
-		case "rewrite-target":
-			c.inside += `rewrite "(?i)/" /fixed break; `
-		case "enable-cors":
-			c.inside += corsDirectives(corsDefaults())
-		case "upstream-vhost":
-			c.inside += "proxy_set_header Host inner.test; "
-		case "response-headers":
-			c.inside += "more_set_headers 'X-Own: yes'; "
-		}
+		c.say(extra)
 	}
 	if kind > 0 {
 		d.external(&c, kind > 1 && c.with["response-headers"] == "" && d.IntN(2) == 0)
 	}
 	if kind < 2 {
-		c.with["auth-type"], c.with["auth-secret"], c.with["auth-realm"] = "basic", "users", "Staff"
-		c.inside += `auth_basic "Staff"; auth_basic_user_file USERS; proxy_set_header Authorization ""; `
+		c.say("auth-type=basic")
 	}
 	return c
+}
+
+// say adds an option to a case, and what ingress-nginx makes of it.
+func (c *sameCase) say(option string) {
+	name, value, _ := strings.Cut(option, "=")
+	c.with[name] = value
+	switch name {
+	case "auth-type":
+		c.with["auth-secret"], c.with["auth-realm"] = "users", "Staff"
+		c.inside += `auth_basic "Staff"; auth_basic_user_file USERS; proxy_set_header Authorization ""; `
+	case "whitelist-source-range":
+		c.inside += "allow " + value + "; deny all; "
+	case "denylist-source-range":
+		c.inside += "deny " + value + "; "
+	case "satisfy":
+		c.inside += "satisfy " + value + "; "
+	case "permanent-redirect":
+		c.inside += "return 301 " + value + "; "
+	case "rewrite-target":
+		c.inside += `rewrite "(?i)/" ` + value + " break; "
+	case "enable-cors":
+		c.inside += corsDirectives(corsDefaults())
+	case "upstream-vhost":
+		c.inside += "proxy_set_header Host " + value + "; "
+	case "response-headers":
+		c.inside += "more_set_headers '" + value + "'; "
+	}
 }
 
 // external draws auth-url and what belongs to it.

@@ -33,26 +33,8 @@ func (d limitsDrawer) options() sameCase {
 	}
 	c.http += fmt.Sprintf("limit_req_zone %s zone=rpm_N:1m rate=%dr/m;\n", key, rpm)
 	c.inside = fmt.Sprintf("limit_req zone=rpm_N burst=%d nodelay; ", rpm*burst)
-	for _, extra := range d.some(4, []string{"auth", "whitelist-source-range=127.0.0.2/31", "denylist-source-range=127.0.0.1"}, []string{"permanent-redirect=https://new.test/at", "enable-cors=true", "rewrite-target=/fixed", "limit-connections=3"}) {
-		name, value, _ := strings.Cut(extra, "=")
-		if name == "auth" {
-			c.with["auth-type"], c.with["auth-secret"], c.with["auth-realm"] = "basic", "users", "Staff"
-			c.inside += `auth_basic "Staff"; auth_basic_user_file USERS; proxy_set_header Authorization ""; `
-			continue
-		}
-		c.with[name] = value
-		switch name {
-		case "whitelist-source-range":
-			c.inside += "allow " + value + "; deny all; "
-		case "denylist-source-range":
-			c.inside += "deny " + value + "; "
-		case "permanent-redirect":
-			c.inside += "return 301 " + value + "; "
-		case "enable-cors":
-			c.inside += corsDirectives(corsDefaults())
-		case "rewrite-target":
-			c.inside += `rewrite "(?i)/" /fixed break; `
-		case "limit-connections":
+	for _, extra := range d.some(4, []string{"auth-type=basic", "whitelist-source-range=127.0.0.2/31", "denylist-source-range=127.0.0.1"}, []string{"permanent-redirect=https://new.test/at", "enable-cors=true", "rewrite-target=/fixed", "limit-connections=3"}) {
+		if c.say(extra); extra == "limit-connections=3" {
 			c.http += "limit_conn_zone " + key + " zone=conn_N:1m;\n"
 			c.inside += "limit_conn conn_N 3; "
 		}

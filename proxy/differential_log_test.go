@@ -62,7 +62,7 @@ func compareLogs(t *testing.T, escape string) {
 	var pods []string
 	peers := "upstream pods {"
 	for range 3 {
-		addr := asked.listen(t)
+		addr := acceptEach(t, asked.serve)
 		pods = append(pods, addr)
 		peers += " server " + addr + " max_fails=0;"
 	}

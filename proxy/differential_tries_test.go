@@ -36,7 +36,7 @@ func TestDrawnTriesSameAsNginx(t *testing.T) {
 	var pods []string
 	peers := "upstream pods {"
 	for range 4 {
-		addr := asked.listen(t)
+		addr := acceptEach(t, asked.serve)
 		pods = append(pods, addr)
 		peers += " server " + addr + " max_fails=0;"
 	}
@@ -107,26 +107,7 @@ func (a *attempts) begin(key string) int {
 	return a.of[key]
 }
 
-// listen returns the address of a pod.
-func (a *attempts) listen(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go a.serve(c)
-		}
-	}()
-	return l.Addr().String()
-}
-
+// serve is a pod.
 func (a *attempts) serve(c net.Conn) {
 	defer c.Close()
 	r, err := http.ReadRequest(bufio.NewReader(c))
