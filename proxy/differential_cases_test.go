@@ -100,6 +100,9 @@ func sameRoutes(only func(...string) map[string]string) []sameCase {
 		canary("$http_x_canary$cookie_try", "default http://NEW; never http://WEB; alwaysnever http://NEW;",
 			[]string{"/x\nX-Canary: never", "/x\nCookie: try=never", "/x\nX-Canary: always\nCookie: try=never"},
 			"canary-by-header", "X-Canary", "canary-by-cookie", "try", "canary-weight", "100"),
+		canary("$http_x_forwarded_for", "default http://WEB; ~^9 http://NEW;",
+			[]string{"/x\nX-Forwarded-For: 9.9.9.9", "/x\nX-Forwarded-For: 127.0.0.1, 9.9.9.9"}, "canary-by-header", "X-Forwarded-For", "canary-by-header-pattern", "^9"),
+		canary("$http_x_forwarded_host", "default http://WEB; evil.test http://NEW;", nil, "canary-by-header", "x-forwarded-host", "canary-by-header-value", "evil.test"),
 		canary("$uri", "default http://WEB;", nil, "canary-weight", "0"),
 		canary("$uri", "default http://NEW;", nil, "canary-weight", "100"),
 	}
