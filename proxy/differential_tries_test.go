@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -24,21 +25,33 @@ import (
 // Not drawn are short bodies that are not to be gathered: it depends on the moment whether nginx
 // has one, and then sends it again.
 func TestDrawnTriesSameAsNginx(t *testing.T) {
+	asked := &attempts{of: map[string]int{}}
+	compareTries(t, asked, "stall", asked.serve)
+}
+
+// TestDrawnTriesByHTTP2SameAsNginx compares pods that speak HTTP/2 with those that speak HTTP/1.1
+// behind nginx, but for long bodies, which are not gathered for those.
+func TestDrawnTriesByHTTP2SameAsNginx(t *testing.T) {
+	asked := &attempts{of: map[string]int{}}
+	compareTries(t, asked, "", asked.serveHTTP2, "backend-protocol", "H2C")
+}
+
+// compareTries compares pods of nginx with some that serve otherwise. With something that costs
+// time the configurations are asked beside each other, and else one after the other.
+func compareTries(t *testing.T, asked *attempts, slow string, serve func(net.Conn), more ...string) {
 	binary := findNginx(t)
 	count, parts := drawn(t)
-	draw := triesDrawer{parts}
+	draw := triesDrawer{parts, slow}
 	files, p := start(t, func(o *proxy.Options) {
 		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
 		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
 		o.BodyFiles = proxy.BodyFiles{Dir: t.TempDir(), Size: 1 << 28}
 	})
-	asked := &attempts{of: map[string]int{}}
 	var pods []string
 	peers := "upstream pods {"
 	for range 4 {
-		addr := acceptEach(t, asked.serve)
-		pods = append(pods, addr)
-		peers += " server " + addr + " max_fails=0;"
+		peers += " server " + acceptEach(t, asked.serve) + " max_fails=0;"
+		pods = append(pods, acceptEach(t, serve))
 	}
 	files.Put(podsOf("web", pods...)...)
 	files.Put(service("web", corev1.ServicePort{Port: 80}), configMap("wide", "upstream-keepalive-connections", "0"))
@@ -48,6 +61,12 @@ func TestDrawnTriesSameAsNginx(t *testing.T) {
 	cases := make([]sameCase, count)
 	for i := range cases {
 		cases[i] = draw.options()
+		for j := 0; j < len(more); j += 2 {
+			cases[i].with[more[j]] = more[j+1]
+			if cases[i].with["proxy-next-upstream-tries"] == "9" { // a connection that ends says nothing about its pod
+				cases[i].with["proxy-next-upstream-tries"] = "4"
+			}
+		}
 		ing := annotated(fmt.Sprint("i", i), hostOfCase(i), cases[i].with)
 		ing.Spec.IngressClassName = &class
 		files.Put(ing)
@@ -55,7 +74,7 @@ func TestDrawnTriesSameAsNginx(t *testing.T) {
 	}
 	runNginx(t, binary, t.TempDir(), peer, conf)
 	last := hostOfCase(count)
-	files.Put(ingress("last", last, "/", "web", number))
+	files.Put(annotated("last", last, map[string]string{"backend-protocol": cmp.Or(cases[0].with["backend-protocol"], "HTTP")}))
 	eventually(t, "the routes are served", func() bool { code, _ := get(t, bound(p, false), last, "/"); return code == 200 })
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -65,26 +84,38 @@ func TestDrawnTriesSameAsNginx(t *testing.T) {
 			requests[j] = draw.request()
 			if c.with["proxy-request-buffering"] == "off" {
 				requests[j] = strings.Replace(requests[j], "\n\nbody", "", 1)
+			} else if len(more) > 0 {
+				requests[j], _, _ = strings.Cut(requests[j], "\n\nlong")
 			}
 		}
-		all.Go(func() {
+		compare := func() {
 			for j, request := range requests {
 				var said [2]string
 				for k, addr := range []string{peer, bound(p, false)} {
-					key := fmt.Sprint(i, "-", j, "-", k)
-					head, body, _ := strings.Cut(request, "\n\n")
-					status, text := ask(t, addr, hostOfCase(i), head+"\nX-Key: "+key+"\n\n"+body)
-					said[k] = fmt.Sprintf("%d after %d", status, asked.times(key))
-					if status < 300 {
-						said[k] += text[strings.LastIndex(text, "\n")+1:]
-					}
+					said[k] = asked.told(t, fmt.Sprint(i, "-", j, "-", k), addr, hostOfCase(i), request)
 				}
 				if said[0] != said[1] {
 					t.Errorf("%v %q:\nnginx: %s\nours:  %s", c.with, request, said[0], said[1])
 				}
 			}
-		})
+		}
+		if slow != "" {
+			all.Go(compare)
+		} else {
+			compare()
+		}
 	}
+}
+
+// told asks under a key, and returns what the client is told after how many attempts.
+func (a *attempts) told(t *testing.T, key, addr, host, request string) string {
+	head, body, _ := strings.Cut(request, "\n\n")
+	status, text := ask(t, addr, host, head+"\nX-Key: "+key+"\n\n"+body)
+	said := fmt.Sprintf("%d after %d", status, a.times(key))
+	if status < 300 {
+		said += text[strings.LastIndex(text, "\n")+1:]
+	}
+	return said
 }
 
 // attempts counts by X-Key how often somebody was asked, and has the pods do what X-Tries says of
@@ -107,6 +138,15 @@ func (a *attempts) begin(key string) int {
 	return a.of[key]
 }
 
+// does begins an attempt, and returns what is to be done in it.
+func (a *attempts) does(key, tries string) string {
+	list := strings.Split(tries, ",")
+	if n := a.begin(key); n <= len(list) && list[0] != "" {
+		return list[n-1]
+	}
+	return "200"
+}
+
 // serve is a pod.
 func (a *attempts) serve(c net.Conn) {
 	defer c.Close()
@@ -115,12 +155,7 @@ func (a *attempts) serve(c net.Conn) {
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
-	does := "200"
-	if list := strings.Split(r.Header.Get("X-Tries"), ","); true {
-		if n := a.begin(r.Header.Get("X-Key")); n <= len(list) && list[0] != "" {
-			does = list[n-1]
-		}
-	}
+	does := a.does(r.Header.Get("X-Key"), r.Header.Get("X-Tries"))
 	switch does {
 	case "close":
 	case "garbage":
@@ -139,7 +174,10 @@ func (a *attempts) serve(c net.Conn) {
 }
 
 // triesDrawer draws when another endpoint is asked.
-type triesDrawer struct{ snippetDrawer }
+type triesDrawer struct {
+	snippetDrawer
+	slow string // what pods do seldom
+}
 
 func (d triesDrawer) options() sameCase {
 	c := sameCase{with: map[string]string{"proxy-read-timeout": "1"}}
@@ -167,8 +205,8 @@ func (d triesDrawer) request() string {
 	does := make([]string, 1+d.IntN(5))
 	for i := range does {
 		does[i] = d.of("close", "close", "garbage", "half", "500", "502", "503", "504", "403", "404", "429", "200", "400", "201")
-		if d.IntN(12) == 0 {
-			does[i] = "stall"
+		if d.slow != "" && d.IntN(12) == 0 {
+			does[i] = d.slow
 		}
 	}
 	method := d.of("GET", "GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH")

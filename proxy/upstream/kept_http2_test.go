@@ -89,3 +89,29 @@ func TestKeptBodyIsSentAgainOverHTTP2(t *testing.T) {
 		})
 	}
 }
+
+// A pod that ends a fresh connection upon a request is not asked once more for that, as by
+// HTTP/1.1; one that was there before says nothing about the pod.
+func TestFreshConnectionsThatEnd(t *testing.T) {
+	ends := is(func(c *podConn, id uint32) { c.Close() })
+	p := playFrames(t, ends)
+	_, b := newHTTP2Engine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(p.addr))
+	if status, body := forward(b, "GET", ""); status != 502 || p.conns.Load() != 1 {
+		t.Errorf("%d %q over %d connections, want one", status, body, p.conns.Load())
+	}
+	p = playFrames(t, is(func(c *podConn, id uint32) {
+		if c.nth > 1 {
+			c.Close()
+			return
+		}
+		c.fine(id)
+	}))
+	_, b = newHTTP2Engine(t, upstream.Options{})
+	b.SetEndpoints(endpoints(p.addr))
+	for n := range int64(2) {
+		if status, body := forward(b, "GET", ""); status != 200 || p.conns.Load() != n+1 {
+			t.Errorf("%d %q over %d connections, want %d", status, body, p.conns.Load(), n+1)
+		}
+	}
+}

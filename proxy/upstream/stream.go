@@ -199,6 +199,9 @@ func (t *transaction) streamLost(err error) error {
 	case !errors.As(err, &reset):
 		t.health().Broke(time.Now())
 	}
+	if t.linked > 0 { // as in broken: a fresh connection that fails says something about the pod
+		t.tried = append(t.tried, t.at)
+	}
 	return &failure{reason: connectionLost, err: err, endpoint: e, again: t.outlives()}
 }
 
