@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
@@ -60,21 +59,18 @@ func compareLogs(t *testing.T, escape string) {
 	}
 	asked := &attempts{of: map[string]int{}}
 	var pods []string
-	peers := "upstream pods {"
 	for range 3 {
-		addr := acceptEach(t, asked.serve)
-		pods = append(pods, addr)
-		peers += " server " + addr + " max_fails=0;"
+		pods = append(pods, acceptEach(t, asked.serve))
 	}
 	files.Put(podsOf("web", pods...)...)
 	files.Put(service("web", corev1.ServicePort{Port: 80}), configMap("wide", options...),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}})
+		sameUsersSecret())
 	dir := t.TempDir()
 	users, file, theirs := filepath.Join(dir, "users"), filepath.Join(dir, "log"), freeAddress(t)
 	if err := os.WriteFile(users, []byte(sameUsers), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	conf := fmt.Sprintf("log_format f escape=%s '%s'; %s }\n", escape, format, peers)
+	conf := fmt.Sprintf("log_format f escape=%s '%s';\n", escape, format) + upstreamOf(pods)
 	class := ingressclass.NginxName
 	cases := []sameCase{
 		{},

@@ -76,7 +76,7 @@ func compareWithNginxAs(t *testing.T, change func(*proxy.Options), cases []sameC
 	peer := startNginx(t, binary, places, cases)
 	addr := bound(p, false)
 	files.Put(service("empty", corev1.ServicePort{Port: 80}), configMap("fields", "X-Seen", "$request_method $host$request_uri $server_protocol $https.", "X-Set", "a, b", "Content-Security-Policy", "default-src 'self'"),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}})
+		sameUsersSecret())
 	class := ingressclass.NginxName
 	for i, c := range cases {
 		for _, ing := range sameObjects(i, c) {
@@ -146,6 +146,11 @@ ida:{PLAIN}test
 kay:{plain}test
 a b:{PLAIN}test
 `
+
+// sameUsersSecret is what auth-secret names.
+func sameUsersSecret() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}}
+}
 
 // sameBackend says what it was asked, and all that it was sent with it. For /status/N
 // it answers so. As an authentication service it lets those pass whose cookie says

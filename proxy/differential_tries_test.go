@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -24,49 +23,42 @@ import (
 //
 // Not drawn are short bodies that are not to be gathered: it depends on the moment whether nginx
 // has one, and then sends it again.
-func TestDrawnTriesSameAsNginx(t *testing.T) {
-	asked := &attempts{of: map[string]int{}}
-	compareTries(t, asked, "stall", asked.serve)
-}
+func TestDrawnTriesSameAsNginx(t *testing.T) { compareTries(t, false) }
 
 // TestDrawnTriesByHTTP2SameAsNginx compares pods that speak HTTP/2 with those that speak HTTP/1.1
-// behind nginx, but for long bodies, which are not gathered for those.
-func TestDrawnTriesByHTTP2SameAsNginx(t *testing.T) {
-	asked := &attempts{of: map[string]int{}}
-	compareTries(t, asked, "", asked.serveHTTP2, "backend-protocol", "H2C")
-}
+// behind nginx, but for long bodies, which are not gathered for those, and more tries than pods: a
+// connection that was there before and ends says nothing about its pod.
+func TestDrawnTriesByHTTP2SameAsNginx(t *testing.T) { compareTries(t, true) }
 
-// compareTries compares pods of nginx with some that serve otherwise. With something that costs
-// time the configurations are asked beside each other, and else one after the other.
-func compareTries(t *testing.T, asked *attempts, slow string, serve func(net.Conn), more ...string) {
+// compareTries compares pods of nginx with ours, which may speak HTTP/2: those are asked one
+// request after the other, since what ends a connection ends all that are on it.
+func compareTries(t *testing.T, http2 bool) {
 	binary := findNginx(t)
 	count, parts := drawn(t)
-	draw := triesDrawer{parts, slow}
+	draw := triesDrawer{parts, http2}
+	asked := &attempts{of: map[string]int{}}
+	serve, protocol := asked.serve, "HTTP"
+	if http2 {
+		serve, protocol = asked.serveHTTP2, "H2C"
+	}
 	files, p := start(t, func(o *proxy.Options) {
 		o.Routes.Classes.Adopt = []string{ingressclass.NginxController}
 		o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"}
 		o.BodyFiles = proxy.BodyFiles{Dir: t.TempDir(), Size: 1 << 28}
 	})
-	var pods []string
-	peers := "upstream pods {"
+	var theirs, ours []string
 	for range 4 {
-		peers += " server " + acceptEach(t, asked.serve) + " max_fails=0;"
-		pods = append(pods, acceptEach(t, serve))
+		theirs, ours = append(theirs, acceptEach(t, asked.serve)), append(ours, acceptEach(t, serve))
 	}
-	files.Put(podsOf("web", pods...)...)
+	files.Put(podsOf("web", ours...)...)
 	files.Put(service("web", corev1.ServicePort{Port: 80}), configMap("wide", "upstream-keepalive-connections", "0"))
 	peer := freeAddress(t)
-	conf := peers + " }\n"
+	conf := upstreamOf(theirs)
 	class := ingressclass.NginxName
 	cases := make([]sameCase, count)
 	for i := range cases {
 		cases[i] = draw.options()
-		for j := 0; j < len(more); j += 2 {
-			cases[i].with[more[j]] = more[j+1]
-			if cases[i].with["proxy-next-upstream-tries"] == "9" { // a connection that ends says nothing about its pod
-				cases[i].with["proxy-next-upstream-tries"] = "4"
-			}
-		}
+		cases[i].with["backend-protocol"] = protocol
 		ing := annotated(fmt.Sprint("i", i), hostOfCase(i), cases[i].with)
 		ing.Spec.IngressClassName = &class
 		files.Put(ing)
@@ -74,19 +66,14 @@ func compareTries(t *testing.T, asked *attempts, slow string, serve func(net.Con
 	}
 	runNginx(t, binary, t.TempDir(), peer, conf)
 	last := hostOfCase(count)
-	files.Put(annotated("last", last, map[string]string{"backend-protocol": cmp.Or(cases[0].with["backend-protocol"], "HTTP")}))
+	files.Put(annotated("last", last, map[string]string{"backend-protocol": protocol}))
 	eventually(t, "the routes are served", func() bool { code, _ := get(t, bound(p, false), last, "/"); return code == 200 })
 	var all sync.WaitGroup
 	defer all.Wait()
 	for i, c := range cases {
 		requests := make([]string, 12)
 		for j := range requests {
-			requests[j] = draw.request()
-			if c.with["proxy-request-buffering"] == "off" {
-				requests[j] = strings.Replace(requests[j], "\n\nbody", "", 1)
-			} else if len(more) > 0 {
-				requests[j], _, _ = strings.Cut(requests[j], "\n\nlong")
-			}
+			requests[j] = draw.request(c.with["proxy-request-buffering"] != "off")
 		}
 		compare := func() {
 			for j, request := range requests {
@@ -99,12 +86,17 @@ func compareTries(t *testing.T, asked *attempts, slow string, serve func(net.Con
 				}
 			}
 		}
-		if slow != "" {
-			all.Go(compare)
-		} else {
+		if http2 {
 			compare()
+		} else {
+			all.Go(compare)
 		}
 	}
+}
+
+// upstreamOf is the upstream "pods" of nginx, of pods that are asked whatever they have done.
+func upstreamOf(pods []string) string {
+	return "upstream pods { server " + strings.Join(pods, " max_fails=0; server ") + " max_fails=0; }\n"
 }
 
 // told asks under a key, and returns what the client is told after how many attempts.
@@ -176,7 +168,7 @@ func (a *attempts) serve(c net.Conn) {
 // triesDrawer draws when another endpoint is asked.
 type triesDrawer struct {
 	snippetDrawer
-	slow string // what pods do seldom
+	http2 bool // is what pods of ours speak
 }
 
 func (d triesDrawer) options() sameCase {
@@ -190,7 +182,7 @@ func (d triesDrawer) options() sameCase {
 	c.inside = "proxy_next_upstream " + c.with["proxy-next-upstream"] + "; "
 	tries := "3"
 	if d.IntN(2) == 0 {
-		tries = d.of("1", "2", "4", "9")
+		tries = d.of("1", "2", "4", map[bool]string{false: "9", true: "4"}[d.http2])
 		c.with["proxy-next-upstream-tries"] = tries
 	}
 	c.inside += "proxy_next_upstream_tries " + tries + "; "
@@ -201,18 +193,23 @@ func (d triesDrawer) options() sameCase {
 	return c
 }
 
-func (d triesDrawer) request() string {
+func (d triesDrawer) request(gathered bool) string {
 	does := make([]string, 1+d.IntN(5))
 	for i := range does {
 		does[i] = d.of("close", "close", "garbage", "half", "500", "502", "503", "504", "403", "404", "429", "200", "400", "201")
-		if d.slow != "" && d.IntN(12) == 0 {
-			does[i] = d.slow
+		if !d.http2 && d.IntN(12) == 0 {
+			does[i] = "stall"
 		}
 	}
 	method := d.of("GET", "GET", "HEAD", "OPTIONS", "PUT", "DELETE", "POST", "PATCH")
 	text := method + " /x\nX-Tries: " + strings.Join(does, ",")
 	if method[0] == 'P' && d.IntN(4) > 0 {
-		text += "\n\n" + d.of("body", strings.Repeat("long ", 20_000))
+		switch short := d.IntN(2) == 0; {
+		case short && gathered:
+			text += "\n\nbody"
+		case !short && !(gathered && d.http2):
+			text += "\n\n" + strings.Repeat("long ", 20_000)
+		}
 	}
 	return text
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestErrorPagesOfPaths: an error page that is a path is what the route of that path answers,
@@ -23,7 +22,7 @@ func TestErrorPagesOfPaths(t *testing.T) {
 		service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
 		service("pages", corev1.ServicePort{Port: 80}), slice("pages", "", listenerOf(t, "pages")),
 		service("empty", corev1.ServicePort{Port: 80}),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}},
+		sameUsersSecret(),
 	)
 	putAnnotated(files, "app", "/app", "web", "limit-connections", "2", "upstream-vhost", "inner.test", "configuration-snippet", `
 proxy_intercept_errors on;

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
@@ -30,7 +29,7 @@ func TestPassages(t *testing.T) {
 	files.Put(
 		service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
 		service("api", corev1.ServicePort{Port: 8080}), slice("api", "", listenerOf(t, "api")), others, ends,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}},
+		sameUsersSecret(),
 	)
 	mover := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "http://mover.default.svc/v1/login?to="+r.RequestURI)
@@ -172,7 +171,7 @@ func TestDetours(t *testing.T) {
 	others.Namespace, ends.Namespace = "other", "other"
 	files.Put(others, ends, service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
 		service("beta", corev1.ServicePort{Port: 8080}), slice("beta", "", listenerOf(t, "beta")),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}},
+		sameUsersSecret(),
 		annotated("guarded", "guarded.test", map[string]string{"auth-type": "basic", "auth-secret": "users", "configuration-snippet": "if ($arg_beta) { proxy_pass http://beta.default.svc:8080; }"}),
 		annotated("app", "app.test", map[string]string{"server-alias": "alias.test", "request-headers": "X-Own: of app", "affinity": "cookie", "configuration-snippet": `
 if ($arg_beta) { proxy_pass http://beta.default.svc:8080; }

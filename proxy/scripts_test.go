@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quayside.io/cluster"
 )
@@ -20,7 +19,7 @@ func TestScriptsMoveRequests(t *testing.T) {
 	files.Put(
 		service("web", corev1.ServicePort{Port: 80}), slice("web", "", listenerOf(t, "web")),
 		service("staff", corev1.ServicePort{Port: 80}), slice("staff", "", listenerOf(t, "staff")),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"}, Data: map[string][]byte{"auth": []byte(sameUsers)}},
+		sameUsersSecret(),
 	)
 	putAnnotated(files, "open", "/open", "web", "configuration-snippet", `
 rewrite ^/open/staff/(.*)$ /staff/$1 last;

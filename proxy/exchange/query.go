@@ -36,22 +36,30 @@ func (h *Header) Cookie(name string) (first []byte) {
 	return first
 }
 
-// Asked returns what a request has in a field, the first of several; of cookies it returns all, as
-// one line, in which they are one list (RFC 9113 section 8.2.3).
-func (h *Header) Asked(name string) (value []byte) {
-	if !strings.EqualFold(name, "cookie") {
-		return h.Get(name)
+// Asked returns what a request has in a field, the first of several; of cookies it returns all.
+func (h *Header) Asked(name string) []byte {
+	if strings.EqualFold(name, "cookie") {
+		return h.Cookies()
 	}
-	for i, f := range h.fields {
-		switch {
-		case !EqualFold(f.Name, name):
-		case value == nil:
-			value = h.fields[i].Value
-		default:
-			value = slices.Concat(value, []byte("; "), f.Value)
+	return h.Get(name)
+}
+
+// Cookies returns as one what stands in all Cookie fields, into which a client may have cut its
+// cookies (RFC 9113 section 8.2.3).
+func (h *Header) Cookies() []byte {
+	all := make([][]byte, 0, 16)
+	for _, f := range h.fields {
+		if EqualFold(f.Name, "cookie") {
+			all = append(all, f.Value)
 		}
 	}
-	return value
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return bytes.Join(all, []byte("; "))
 }
 
 // EachCookie hands the values of all cookies of that name to yield, in their order, until it

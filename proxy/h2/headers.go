@@ -1,7 +1,6 @@
 package h2
 
 import (
-	"bytes"
 	"strings"
 
 	"golang.org/x/net/http2"
@@ -331,7 +330,7 @@ func (s *stream) complete(ends bool) (bad string) {
 		return "there is a Content-Length and no content"
 	}
 	if h.cookies > 1 {
-		joinCookies(&r.Header)
+		r.Header.SetBytes("cookie", r.Header.Cookies())
 	}
 	hop := r.Header.StripHop()
 	r.Trailer.Announced, r.TakesTrailers = hop.Announced, h.te
@@ -342,19 +341,6 @@ func (s *stream) complete(ends bool) (bad string) {
 		r.Body, r.Length = (*requestBody)(s), h.length
 	}
 	return ""
-}
-
-// joinCookies makes one field of those that a client may have cut its cookies into
-// (RFC 9113 section 8.2.3).
-func joinCookies(h *exchange.Header) {
-	var all [][]byte
-	for _, f := range h.Fields() {
-		if exchange.EqualFold(f.Name, "cookie") {
-			all = append(all, f.Value)
-		}
-	}
-	joined := bytes.Join(all, []byte("; "))
-	h.SetBytes("cookie", joined)
 }
 
 // validTarget reports whether b may stand in a request line: whatever could end it

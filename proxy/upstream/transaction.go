@@ -401,8 +401,8 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 		f.again = t.outlives()
 	}
 	if !reused || t.end > 0 {
-		// A fresh connection that fails says something about the pod: it may be
-		// on its way out, with the connection still in its backlog.
+		// A fresh connection that fails says something about the pod, which may be
+		// on its way out with the connection in its backlog, and so does half a head.
 		t.tried = append(t.tried, t.at)
 		if t.upload == nil && f.reason == connectionLost {
 			t.health().Broke(time.Now())
