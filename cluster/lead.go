@@ -5,18 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/client-go/util/retry"
-	"k8s.io/klog/v2"
 
 	"quayside.io/cluster/snapshot"
 )
@@ -52,88 +45,63 @@ func (a *API) Lead(ctx context.Context, o LeaseOptions, run func(ctx context.Con
 	case <-ctx.Done():
 		return nil
 	}
+	c := a.candidate(o)
 	for ctx.Err() == nil {
-		if err := a.alone(ctx, o); err != nil {
-			return err
-		}
-		if err := a.term(ctx, o, run); err != nil {
+		if err := a.term(ctx, c, run); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (a *API) candidate(o LeaseOptions) *candidate {
+	return &candidate{leases: a.clients.byGroup[coordinationv1.SchemeGroupVersion], o: o, log: a.log}
 }
 
 // alone returns an error where another installation has the Lease: two in one namespace
 // would have one leader between them, who knows the options of one, and one set of keys.
 // The owner of the Lease says whose it is. Until the first leader has given it one, in its
 // first second, nobody can tell.
-func (a *API) alone(ctx context.Context, o LeaseOptions) error {
-	if a.opts.Owner == "" {
-		return nil
-	}
-	bounded, cancel := deadline(ctx)
-	defer cancel()
-	lease := &coordinationv1.Lease{}
-	err := a.clients.byGroup[coordinationv1.SchemeGroupVersion].Get().Namespace(o.Namespace).Resource("leases").Name(o.Name).Do(bounded).Into(lease)
-	if err != nil {
-		return nil // there is none, or the election will say why it cannot be read
-	}
+func (a *API) alone(lease *coordinationv1.Lease) error {
 	for _, owner := range lease.OwnerReferences {
-		if owner.Kind == "ClusterRole" && owner.Name != a.opts.Owner {
+		if a.opts.Owner != "" && owner.Kind == "ClusterRole" && owner.Name != a.opts.Owner {
 			return fmt.Errorf("the Lease %s/%s belongs to another release of Quayside, that of ClusterRole %s: two in one namespace would share a leader and a gossip key; "+
-				"install this one, that of ClusterRole %s, in a namespace of its own", o.Namespace, o.Name, owner.Name, a.opts.Owner)
+				"install this one, that of ClusterRole %s, in a namespace of its own", lease.Namespace, lease.Name, owner.Name, a.opts.Owner)
 		}
 	}
 	return nil
 }
 
 // term stands for election once and serves until it ends.
-func (a *API) term(ctx context.Context, o LeaseOptions, run func(ctx context.Context) error) error {
-	lock := &lock{LeaseLock: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
-		Client:     coordinationclient.New(a.clients.byGroup[coordinationv1.SchemeGroupVersion]),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
-	}}
-	// The election outlives ctx: the Lease is held until run has returned.
-	electing, stop := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.Discard()))
-	defer stop()
-	leading := make(chan context.Context, 1)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: o.Duration, RenewDeadline: o.Renew, RetryPeriod: o.Retry, Name: o.Name,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) { leading <- ctx },
-			OnStoppedLeading: func() {},
-			OnNewLeader:      func(id string) { a.log.Info("leader", "holder", id, "self", id == o.Identity) },
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("leader election by lease %s/%s: %w", o.Namespace, o.Name, err)
-	}
-	var g errgroup.Group
-	g.Go(func() error { elector.Run(electing); return nil })
-	g.Go(func() error {
-		defer stop()
-		var held context.Context
-		select {
-		case held = <-leading:
-		case <-ctx.Done():
-			return nil
-		}
-		// run ends with the Lease or with ctx, whichever ends first.
-		serving, end := context.WithCancelCause(ctx)
-		defer end(nil)
-		defer context.AfterFunc(held, func() { end(errLeaseLost) })()
-		err := a.serve(serving, lock, o, run)
-		if errors.Is(context.Cause(serving), errLeaseLost) {
-			a.log.Warn("leadership lost", "lease", o.Name, "error", err)
-			return nil // stand again
-		}
+func (a *API) term(ctx context.Context, c *candidate, run func(ctx context.Context) error) error {
+	if err := c.acquire(ctx, a.alone); err != nil || !c.held {
 		return err
+	}
+	// run ends with the Lease or with ctx, whichever ends first. The Lease outlives ctx: it
+	// is held until run has returned.
+	serving, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	holding, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	from := c.from
+	var holder sync.WaitGroup
+	holder.Go(func() {
+		c.hold(holding)
+		if !c.held {
+			end(errLeaseLost)
+		}
 	})
-	err = g.Wait()
+	err := a.serve(serving, from, c.o, run)
+	lost := errors.Is(context.Cause(serving), errLeaseLost)
+	stop()
+	holder.Wait()
 	// What has had no answer may take effect yet; who finds the Lease expired waits for it.
-	if elector.IsLeader() && !a.hasYoungDoubts() {
-		lock.release(context.WithoutCancel(ctx))
+	if c.held && !a.hasYoungDoubts() {
+		c.release(context.WithoutCancel(ctx))
+	}
+	if lost {
+		a.log.Warn("leadership lost", "lease", c.o.Name, "error", err)
+		return nil // stand again
 	}
 	return err
 }
@@ -142,8 +110,8 @@ var errLeaseLost = errors.New("the lease could not be renewed in time")
 
 // serve waits until the leader before can have no write under way, reads what
 // it wrote, and runs.
-func (a *API) serve(ctx context.Context, lock *lock, o LeaseOptions, run func(ctx context.Context) error) error {
-	if from := lock.takenFrom.Load(); from != nil {
+func (a *API) serve(ctx context.Context, from *predecessor, o LeaseOptions, run func(ctx context.Context) error) error {
+	if from != nil {
 		wait := from.wait(o)
 		a.log.Info("waiting for the last writes of the leader before", "holder", from.holder, "wait", wait)
 		select {
@@ -188,85 +156,4 @@ func (a *API) refresh(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// lock is a Lease that remembers from whom it was taken. That may be ourselves:
-// a process that was killed comes back under its own name, and its last writes
-// may be under way still.
-type lock struct {
-	*resourcelock.LeaseLock
-	seen      resourcelock.LeaderElectionRecord
-	held      bool                        // taken, by this lock
-	takenFrom atomic.Pointer[predecessor] // nil: the Lease was free, or released
-}
-
-// A predecessor held the Lease and did not release it.
-type predecessor struct {
-	holder string
-	// robbed says that the Lease was deleted. Who held it may not have noticed
-	// yet, and goes on until it has failed to renew it for long enough.
-	robbed bool
-}
-
-// wait is how long it may still write.
-func (p *predecessor) wait(o LeaseOptions) time.Duration {
-	if p.robbed {
-		return o.Renew + WriteDeadline
-	}
-	return WriteDeadline
-}
-
-// Get implements resourcelock.Interface.
-func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.LeaseLock.Get(ctx)
-	if err == nil {
-		l.seen = *record
-	}
-	return record, raw, err
-}
-
-// Update implements resourcelock.Interface.
-func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	err := l.LeaseLock.Update(ctx, record)
-	if err != nil {
-		return err
-	}
-	l.take(record, false)
-	return nil
-}
-
-// Create implements resourcelock.Interface.
-func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	err := l.LeaseLock.Create(ctx, record)
-	if err == nil {
-		l.take(record, true)
-	}
-	return err
-}
-
-// take notes what was written into the Lease, and whose it was.
-func (l *lock) take(record resourcelock.LeaderElectionRecord, robbed bool) {
-	if before := l.seen.HolderIdentity; before != "" && !l.held && record.HolderIdentity == l.Identity() {
-		l.takenFrom.Store(&predecessor{before, robbed})
-	}
-	l.seen, l.held = record, record.HolderIdentity == l.Identity()
-}
-
-// release gives the Lease up, so that the next leader need not wait for it. The
-// elector's own way of doing so does not wait for what the leader began.
-//
-// A renewal that was given up may reach the Lease between its reading and its writing here,
-// in any case once: none begins any more.
-func (l *lock) release(ctx context.Context) {
-	ctx, cancel := deadline(ctx)
-	defer cancel()
-	_ = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		record, _, err := l.Get(ctx)
-		if err != nil || record.HolderIdentity != l.Identity() {
-			return nil // it expires by itself
-		}
-		now := metav1.Now()
-		return l.LeaseLock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
-	})
 }

@@ -71,7 +71,7 @@ func TestAnUnansweredWriteKeepsTheLease(t *testing.T) {
 			wanted := known(api)
 			o := LeaseOptions{Namespace: "system", Name: "quayside-controller", Identity: "pod-1",
 				Duration: time.Hour, Renew: time.Minute, Retry: time.Second}
-			err := api.term(t.Context(), o, func(context.Context) error {
+			err := api.term(t.Context(), api.candidate(o), func(context.Context) error {
 				api.mu.Lock()
 				defer api.mu.Unlock()
 				for _, ago := range c.since {
@@ -95,7 +95,7 @@ func TestARenewalThatArrivesLate(t *testing.T) {
 	s.api = api
 	o := LeaseOptions{Namespace: "system", Name: "quayside-controller", Identity: "pod-1",
 		Duration: time.Hour, Renew: time.Minute, Retry: time.Millisecond}
-	err := api.term(t.Context(), o, func(context.Context) error {
+	err := api.term(t.Context(), api.candidate(o), func(context.Context) error {
 		<-s.delayed
 		return nil
 	})
@@ -114,6 +114,7 @@ type leaseServer struct {
 	api       *API
 	mu        sync.Mutex
 	lease     *coordinationv1.Lease
+	version   int
 	conflicts int
 
 	// delayed is closed when the first renewal has come, if it is to take effect after the
@@ -171,15 +172,16 @@ func (s *leaseServer) isDelayed() bool {
 
 // put takes a version of the Lease, unless it was made of another than the present one.
 func (s *leaseServer) put(lease *coordinationv1.Lease) bool {
-	version := 0
+	present := ""
 	if s.lease != nil {
-		if lease.ResourceVersion != s.lease.ResourceVersion {
-			return false
-		}
-		version, _ = strconv.Atoi(s.lease.ResourceVersion)
+		present = s.lease.ResourceVersion
 	}
+	if lease.ResourceVersion != present {
+		return false
+	}
+	s.version++
 	s.lease = lease.DeepCopy()
-	s.lease.ResourceVersion = strconv.Itoa(version + 1)
+	s.lease.ResourceVersion = strconv.Itoa(s.version)
 	s.lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 	return true
 }

@@ -21,8 +21,14 @@ func serving(t *testing.T, answer http.HandlerFunc) *API {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
+	return clientOf(t, server.URL)
+}
+
+// clientOf is a client of a server with an address.
+func clientOf(t *testing.T, url string) *API {
+	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", server.URL)
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", url)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
