@@ -108,6 +108,7 @@ func (d answerDrawer) answer() string {
 		[]string{"Content-Type: text/plain", "content-type: a/b"},
 		[]string{"X-A: 1", "X-A: 1\r\nX-A: 2", "X-A:\t tab \t", "X_A: under", "X.A: dot", "X-Long: " + strings.Repeat("long ", 100)},
 		[]string{"Set-Cookie: a=b\r\nSet-Cookie: c=d", "Set-Cookie: a=b"},
+		[]string{"X-Accel-Buffering: no", "x-accel-limit-rate: 10000000\r\nX-Accel-Expires: 5", "X-Accel-Other: 1"},
 		[]string{"Connection: close", "Connection: keep-alive", "Keep-Alive: timeout=5"},
 		[]string{"Server: pod", "Date: Mon, 01 Jan 2024 00:00:00 GMT", "Via: 1.1 x", "Warning: 199 - \"x\""},
 		[]string{"ETag: \"a\"", "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT", "Accept-Ranges: bytes", "Cache-Control: max-age=5", "Expires: 0", "Vary: *"},

@@ -177,6 +177,14 @@ func sameBackend(name string) http.Handler {
 		}
 		w.Header().Set("X-User", "ann")
 		w.Header().Set("Location", "http://inner.test/app/login")
+		for step := range strings.SplitSeq(r.Header.Get("X-Steer"), ";") { // "/path field=value field=value"
+			if fields := strings.Fields(step); len(fields) > 1 && fields[0] == r.URL.Path {
+				for _, f := range fields[1:] {
+					name, value, _ := strings.Cut(f, "=")
+					w.Header().Add(name, value)
+				}
+			}
+		}
 		switch {
 		case r.Header.Get("X-Says") != "": // what else it is to say, a field after the other
 			w.Header().Del("Location")

@@ -165,7 +165,10 @@ func TestSnippetLines(t *testing.T) {
 		{`keepalive_requests 100;`, `keep-alive-requests: "100"`},
 		{`proxy_ssl_certificate /etc/x.pem;`, prefix + `proxy-ssl-secret: "" (NAMESPACE/NAME of the Secret`},
 		{`limit_req zone=a burst=5;`, "has no equivalent: limit-rps, limit-rpm"},
-		{`proxy_ignore_headers Cache-Control;`, "nothing to write: no field of a backend's steers the proxy"},
+		{`proxy_ignore_headers Cache-Control;`, "nothing to write: no such field of a backend's steers the proxy"},
+		{`proxy_ignore_headers Expires x-accel-redirect;`, "has no equivalent: x-accel-redirect of a backend is obeyed"},
+		{`proxy_pass_header Server;`, "nothing to write: the backend's fields are passed on"},
+		{`proxy_pass_header X-Accel-Redirect;`, "has no equivalent: clients are not shown what steers the proxy"},
 		{`sub_filter a b;`, "no option does what sub_filter does; a snippet of it alone is obeyed"},
 	} {
 		notes := snippetNotes("configuration-snippet", c.text)

@@ -16,10 +16,18 @@ type paced struct {
 	read        int64
 }
 
-// pace slows the response down.
-func pace(ex *exchange.Exchange, f *exchange.Forwarding) {
-	if r := &ex.Response; r.Body != nil && r.Upgraded == nil {
-		r.Body = &paced{ReadCloser: r.Body, rate: f.Rate, after: f.RateAfter, start: time.Now()}
+// pace slows the response down to the rate of its route, f, which may be nil, unless its
+// backend has said another; -1: it has not.
+func pace(ex *exchange.Exchange, f *exchange.Forwarding, rate int64) {
+	var after int64
+	if f != nil {
+		after = f.RateAfter
+		if rate < 0 {
+			rate = f.Rate
+		}
+	}
+	if r := &ex.Response; rate > 0 && r.Body != nil && r.Upgraded == nil {
+		r.Body = &paced{ReadCloser: r.Body, rate: rate, after: after, start: time.Now()}
 	}
 }
 

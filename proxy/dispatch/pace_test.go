@@ -10,23 +10,30 @@ import (
 	"quayside.io/proxy/exchange"
 )
 
-// A response goes as fast as its route says, whoever reads it and in which pieces.
+// A response goes as fast as its route says, or its backend, whoever reads it and in which
+// pieces.
 func TestPace(t *testing.T) {
+	slow := &exchange.Forwarding{Rate: 1 << 10}
 	for _, k := range []struct {
-		rate, after, size int64
-		piece             int
-		took              time.Duration
+		route      *exchange.Forwarding
+		said, size int64
+		piece      int
+		took       time.Duration
 	}{
-		{1 << 10, 0, 1 << 10, 4096, 0},
-		{1 << 10, 0, 3 << 10, 4096, 2 * time.Second},
-		{1 << 10, 0, 3 << 10, 1, 2 * time.Second},
-		{1 << 10, 8 << 10, 10 << 10, 512, time.Second},
-		{1 << 30, 0, 1 << 20, 4096, 0},
+		{slow, -1, 1 << 10, 4096, 0},
+		{slow, -1, 3 << 10, 4096, 2 * time.Second},
+		{slow, -1, 3 << 10, 1, 2 * time.Second},
+		{&exchange.Forwarding{Rate: 1 << 10, RateAfter: 8 << 10}, -1, 10 << 10, 512, time.Second},
+		{&exchange.Forwarding{Rate: 1 << 30}, -1, 1 << 20, 4096, 0},
+		{nil, -1, 1 << 20, 4096, 0},
+		{nil, 1 << 10, 3 << 10, 4096, 2 * time.Second},
+		{slow, 1 << 9, 2 << 10, 4096, 3 * time.Second},
+		{slow, 0, 1 << 20, 4096, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var ex exchange.Exchange
 			ex.Response.Body = io.NopCloser(bytes.NewReader(make([]byte, k.size)))
-			pace(&ex, &exchange.Forwarding{Rate: k.rate, RateAfter: k.after})
+			pace(&ex, k.route, k.said)
 			began, total, buf := time.Now(), int64(0), make([]byte, k.piece)
 			for {
 				n, err := ex.Response.Body.Read(buf)

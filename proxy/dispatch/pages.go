@@ -20,12 +20,13 @@ func (p *plan) respond(ex *exchange.Exchange, r *routing, asked bool) (elsewhere
 			return true
 		}
 	}
+	filter.AddKept(ex)
 	p.filters.Response(ex)
 	return false
 }
 
-// follow has the route of the path answer to which an error page of p leads. What the client
-// sends as a body is not that route's; was is the request with it.
+// follow has the route of the path answer to which a page or the backend of p leads. What the
+// client sends as a body is not that route's; was is the request with it.
 func (p *plan) follow(ex *exchange.Exchange, r *routing, was *exchange.Request) {
 	unread, now := ex.Response.Close, ex.Request
 	ex.Request = *was // of which the filters took something

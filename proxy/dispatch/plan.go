@@ -125,16 +125,16 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	f := p.route.Forwarding
 	ex.Request.Forwarding, ex.Request.CookiePath = f, p.cookiePath
 	backend := r.lead(p.route, ex)
+	rate := int64(-1)
 	if p.inspect(ex, p.route.GRPC && r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
 		r.forwardOr(ex, p.route, backend)
+		ex.Script.To, rate = filter.Steer(ex)
 		p.filters.Upstream(ex)
 	}
 	if p.respond(ex, r, true) {
 		return
 	}
-	if f != nil && f.Rate > 0 {
-		pace(ex, f)
-	}
+	pace(ex, f, rate)
 	p.hold(ex)
 }
 

@@ -32,6 +32,11 @@ type Scripted struct {
 	Paged   bool
 	PagedAs int
 	Before  *Exchange
+	// To is the path to which the backend that was asked leads; empty: it answers. Steered is
+	// how often one has led elsewhere, and Kept are the fields that stay of their responses.
+	To      string
+	Steered int
+	Kept    []Field
 	// Fresh says that the path is that of such a page, which no script has seen.
 	Fresh bool
 	// Ended says that the path is not rewritten any more, and Broke that one that was rewritten
@@ -58,5 +63,5 @@ func (s *Scripted) Set(variable int, value []byte) {
 
 // Again makes s ready for the route of a path that has been moved, of which Values are.
 func (s *Scripted) Again() {
-	*s = Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs, Fresh: s.Fresh, Broke: s.Broke}
+	*s = Scripted{Values: s.Values, Groups: s.Groups, Passes: s.Passes, Paged: s.Paged, PagedAs: s.PagedAs, Steered: s.Steered, Kept: s.Kept, Fresh: s.Fresh, Broke: s.Broke}
 }

@@ -53,12 +53,14 @@ type Pages struct {
 	host, own  *pageSet // nil: none
 	intercepts bool
 	lead       bool // some lead to another route
+	steered    bool // so may backends, see Steer
 }
 
-// Lead reports whether some of them lead to a path; nil: none does.
-func (p *Pages) Lead() bool { return p != nil && p.lead }
+// Lead reports whether some of them lead to a path, or backends may; nil: none does.
+func (p *Pages) Lead() bool { return p != nil && (p.lead || p.steered) }
 
-// PagesOf returns those that s asks for; nil: none.
+// PagesOf returns those that s asks for; nil: none. Backends may lead to paths where the host
+// has a location that is there for nobody else.
 func PagesOf(s *Settings, tools Tools) *Pages {
 	if s == nil {
 		return nil
@@ -70,6 +72,7 @@ func PagesOf(s *Settings, tools Tools) *Pages {
 	}
 	for _, one := range s.Scripts {
 		set := newPageSet(&one.Errors, named, &tools)
+		p.steered = p.steered || slices.ContainsFunc(one.Places, func(l ScriptPlace) bool { return l.Internal })
 		p.intercepts = p.intercepts || one.Errors.Intercepts
 		p.lead = p.lead || slices.ContainsFunc(one.Errors.Pages, func(page ErrorPage) bool { return page.leads(named) })
 		switch {
@@ -80,7 +83,7 @@ func PagesOf(s *Settings, tools Tools) *Pages {
 			p.own = set
 		}
 	}
-	if p.host == nil && p.own == nil {
+	if p.host == nil && p.own == nil && !p.steered {
 		return nil
 	}
 	return p
@@ -129,10 +132,17 @@ func (p *Pages) of(ex *exchange.Exchange, asked bool) (set *pageSet, i, wrong in
 }
 
 // Replace puts the page of what is wrong in the place of a response. asked says that it may be a
-// backend's. Where the page is a path, the request is one for that then, and leads is true.
+// backend's. Where the page is a path, or the backend leads to one, the request is one for that
+// then, and leads is true.
 func (p *Pages) Replace(ex *exchange.Exchange, asked bool) (leads bool) {
 	r := &ex.Response
 	set, i, wrong := p.of(ex, asked)
+	if set == nil && asked && p.steered && ex.Script.To != "" {
+		if p.steer(ex, ex.Script.To) {
+			return true
+		}
+		set, i, wrong = p.of(ex, false)
+	}
 	if set == nil {
 		return false
 	}
@@ -154,7 +164,7 @@ func (p *Pages) Replace(ex *exchange.Exchange, asked bool) (leads bool) {
 		ex.Script.Moved, ex.Script.Passage = true, passage
 		return true
 	case page.To != nil && page.To.IsPath():
-		return p.follow(ex, page.To)
+		return p.follow(ex, page.To.fill(ex, &p.place))
 	}
 	var challenges []string
 	for _, f := range r.Header.Fields() {
@@ -172,8 +182,7 @@ func (p *Pages) Replace(ex *exchange.Exchange, asked bool) (leads bool) {
 
 // follow makes a request one for the path to, without what was made of it for the route's own,
 // which is kept in the place of the one that came.
-func (p *Pages) follow(ex *exchange.Exchange, to *Target) bool {
-	target := to.fill(ex, &p.place)
+func (p *Pages) follow(ex *exchange.Exchange, target []byte) bool {
 	path, ok := p.normalize(nil, target)
 	if !ok {
 		ex.Answer(500, "500 Internal Server Error: an error page is no path\n")

@@ -216,7 +216,7 @@ func placeFinder(s *Script, tools *Tools) runner {
 		}
 		p := places[i]
 		ex.Script.Fields[kindOf(s.OfHost)] = p.Fields
-		ex.Script.Unasked = p.Internal && ex.Script.Passes == 0 && !ex.Script.Paged
+		ex.Script.Unasked = p.Internal && ex.Script.Passes == 0 && ex.Script.Steered == 0 && !ex.Script.Paged
 		if ex.Script.Unasked && p.Passage() == 0 {
 			ex.Answer(404, "404 Not Found\n")
 			return hasAnswered

@@ -86,6 +86,8 @@ func plain() map[string]directive {
 		"proxy_ssl_verify":         {Fixed, verified},
 		"proxy_cache":              {Fixed, kept},
 		"proxy_store":              {Fixed, offAlone("nothing is kept here")},
+		"proxy_pass_header":        {Fixed, passed},
+		"proxy_ignore_headers":     {Fixed, ignored},
 		"proxy_buffering":          {Fixed, streamed},
 		"proxy_buffers":            {Fixed, streamed},
 		"proxy_busy_buffers_size":  {Fixed, streamed},
@@ -140,8 +142,6 @@ func unneeded() map[string]string {
 		"proxy_buffer_size":              "a response's head may have 256k",
 		"client_header_buffer_size":      "heads have as much room as they need, up to large-client-header-buffers",
 		"underscores_in_headers":         "fields with underscores pass",
-		"proxy_pass_header":              "the backend's fields are passed on",
-		"proxy_ignore_headers":           "no field of a backend's steers the proxy",
 		"proxy_headers_hash_max_size":    "fields are not kept in tables of a size",
 		"proxy_headers_hash_bucket_size": "fields are not kept in tables of a size",
 		"proxy_ssl_session_reuse":        "sessions of TLS are taken up again",
@@ -151,6 +151,25 @@ func unneeded() map[string]string {
 }
 
 func streamed([]string) Advice { return Needless("bodies are streamed, and responses never gathered") }
+
+func passed(args []string) Advice {
+	if len(args[0]) >= len(steering) && strings.EqualFold(args[0][:len(steering)], steering) {
+		return None("clients are not shown what steers the proxy")
+	}
+	return Needless("the backend's fields are passed on")
+}
+
+func ignored(args []string) Advice {
+	for _, name := range args {
+		if strings.EqualFold(name, steering+"Redirect") || strings.EqualFold(name, steering+"Limit-Rate") {
+			return None("%s of a backend is obeyed", name)
+		}
+	}
+	return Needless("no such field of a backend's steers the proxy")
+}
+
+// steering is how the fields begin by which backends steer nginx.
+const steering = "X-Accel-"
 
 // offAlone is for what does not exist here, so that switching it off needs nothing.
 func offAlone(why string) func([]string) Advice {
