@@ -155,3 +155,51 @@ func TestLimitRate(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitedStreams: limit-rate slows responses down, but neither their heads nor what is
+// there already wait for more.
+func TestLimitedStreams(t *testing.T) {
+	for _, kind := range []string{"", "Content-Length: 8\r\n"} {
+		more := make(chan string)
+		pod := acceptEach(t, func(c net.Conn) {
+			defer c.Close()
+			r, err := http.ReadRequest(bufio.NewReader(c))
+			if err != nil {
+				return
+			}
+			if r.URL.Path != "/x" {
+				io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+				return
+			}
+			io.WriteString(c, "HTTP/1.1 200 OK\r\n"+kind+"Connection: close\r\n\r\n")
+			for piece := range more {
+				io.WriteString(c, piece)
+			}
+		})
+		files, p := start(t, func(*proxy.Options) {})
+		files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", pod), annotated("rate", "rate.test", map[string]string{"limit-rate": "16"}))
+		eventually(t, "the route is there", func() bool { code, _ := get(t, bound(p, false), "rate.test", "/"); return code == 204 })
+		c, err := net.Dial("tcp", bound(p, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		io.WriteString(c, "GET /x HTTP/1.1\r\nHost: rate.test\r\n\r\n")
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("%q: no head before the body: %v", kind, err)
+		}
+		for _, piece := range []string{"one;", "two;"} {
+			more <- piece
+			got := make([]byte, len(piece))
+			if _, err := io.ReadFull(answer.Body, got); err != nil || string(got) != piece {
+				t.Errorf("%q: %q, %v before more of the body", kind, got, err)
+			}
+		}
+		close(more)
+		if _, err := io.ReadAll(answer.Body); err != nil {
+			t.Errorf("%q: %v", kind, err)
+		}
+	}
+}

@@ -44,6 +44,42 @@ func (p *paced) Read(b []byte) (int, error) {
 	return got, err
 }
 
+// WriteTo implements io.WriterTo. It flushes w before each wait, so that an event stream
+// arrives event by event.
+func (p *paced) WriteTo(w io.Writer) (written int64, err error) {
+	flusher, _ := w.(interface{ Flush() error })
+	piece := make([]byte, 16<<10)
+	for {
+		n, err := p.Read(piece)
+		if n > 0 {
+			n, failed := w.Write(piece[:n])
+			written += int64(n)
+			if failed == nil && flusher != nil {
+				failed = flusher.Flush()
+			}
+			if failed != nil {
+				return written, failed
+			}
+		}
+		if err == io.EOF {
+			return written, nil
+		}
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// Whole implements exchange.Whole: what has come shows whether the head has to wait for it, and
+// it is never the whole, which would go at once.
+func (p *paced) Whole() ([]byte, bool) {
+	if w, ok := p.ReadCloser.(exchange.Whole); ok {
+		come, _ := w.Whole()
+		return come, false
+	}
+	return nil, false
+}
+
 // allowed is how many bytes may be read after a time: like nginx, those of the first
 // second at once.
 func (p *paced) allowed(after time.Duration) int64 {
