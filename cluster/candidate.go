@@ -57,7 +57,7 @@ func (p *predecessor) wait(o LeaseOptions) time.Duration {
 // acquire waits for the Lease until it is held or ctx ends. mine returns an error where a
 // Lease is not one to stand for.
 func (c *candidate) acquire(ctx context.Context, mine func(*coordinationv1.Lease) error) error {
-	c.from = nil
+	c.held, c.from = false, nil // whatever we had in the term before, its last writes are waited for
 	for failing := false; ; {
 		err := c.read(ctx)
 		if err == nil && !c.gone {
@@ -224,15 +224,16 @@ func (c *candidate) wanted(now metav1.MicroTime) *coordinationv1.Lease {
 	transitions, life := int32(0), int32((c.o.Duration+time.Second-1)/time.Second)
 	if !c.gone {
 		lease = c.lease.DeepCopy()
-		if n := lease.Spec.LeaseTransitions; n != nil {
-			transitions = *n
-		}
-		if holderOf(lease) != c.o.Identity {
-			transitions++
-		}
 	}
 	s := &lease.Spec
-	if s.AcquireTime == nil || holderOf(lease) != c.o.Identity {
+	if s.LeaseTransitions != nil {
+		transitions = *s.LeaseTransitions
+	}
+	taken := holderOf(lease) != c.o.Identity
+	if taken && !c.gone {
+		transitions++
+	}
+	if taken || s.AcquireTime == nil {
 		s.AcquireTime = &now
 	}
 	s.HolderIdentity, s.LeaseDurationSeconds, s.RenewTime, s.LeaseTransitions = &c.o.Identity, &life, &now, &transitions

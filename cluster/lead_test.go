@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,24 @@ func TestWhoIsWaitedFor(t *testing.T) {
 				t.Fatalf("%s: it waits for %q, wanted %q", name, got, holder)
 			}
 		}
+	}
+}
+
+// TestATermBeginsAnew: who has kept the Lease of a term that ended, for writes without an
+// answer, waits for them as for another's; and who cannot read it any more does not lead.
+func TestATermBeginsAnew(t *testing.T) {
+	o, lease := leaseOf("")
+	c, server := standing(t, o, lease)
+	anybody := func(*coordinationv1.Lease) error { return nil }
+	for _, want := range []*predecessor{nil, {holder: "pod-1"}} {
+		if err := c.acquire(t.Context(), anybody); err != nil || !c.held || !reflect.DeepEqual(c.from, want) {
+			t.Errorf("%v; held: %v, from %+v, want %+v", err, c.held, c.from, want)
+		}
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	if err := c.acquire(over, anybody); err != nil || c.held {
+		t.Errorf("%v; held: %v, without having asked %s", err, c.held, server.holder())
 	}
 }
 

@@ -20,13 +20,8 @@ import (
 // remembering is an API behind a server that does not answer, with a memory.
 func remembering(t *testing.T, file string, change ...func(*APIOptions)) *API {
 	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	const text = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: c, context: {cluster: c}}]}"
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	options := APIOptions{
-		Kubeconfig: Kubeconfig{File: kubeconfig}, Log: slog.New(slog.DiscardHandler), LastKnown: LastKnown{File: file, MaxAge: time.Hour},
+		Kubeconfig: kubeconfigOf(t, "http://127.0.0.1:1"), Log: slog.New(slog.DiscardHandler), LastKnown: LastKnown{File: file, MaxAge: time.Hour},
 		Kinds: []snapshot.Kind{snapshot.Service, snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret},
 	}
 	for _, c := range change {

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,12 +51,7 @@ func TestByNameWatchesNoNamespace(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		keys = append(keys, snapshot.Key{Namespace: "many", Name: name})
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	const text = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: c, context: {cluster: c}}]}"
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	api, err := NewAPI(APIOptions{Kubeconfig: Kubeconfig{File: kubeconfig}, Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret}, ByName: func(snapshot.Kind, string) bool { return true }})
+	api, err := NewAPI(APIOptions{Kubeconfig: kubeconfigOf(t, "http://127.0.0.1:1"), Kinds: []snapshot.Kind{snapshot.Secret}, Referenced: []snapshot.Kind{snapshot.Secret}, ByName: func(snapshot.Kind, string) bool { return true }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,15 +24,21 @@ func serving(t *testing.T, answer http.HandlerFunc) *API {
 	return clientOf(t, server.URL)
 }
 
+// kubeconfigOf leads to a server with an address.
+func kubeconfigOf(t *testing.T, url string) Kubeconfig {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", url)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Kubeconfig{File: file}
+}
+
 // clientOf is a client of a server with an address.
 func clientOf(t *testing.T, url string) *API {
 	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", url)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	api, err := NewAPI(APIOptions{Kubeconfig: Kubeconfig{File: kubeconfig}})
+	api, err := NewAPI(APIOptions{Kubeconfig: kubeconfigOf(t, url)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -117,11 +115,7 @@ func (s *stub) list(w http.ResponseWriter, kind, selector string) {
 // api runs an API on the stub until the test ends.
 func (s *stub) api(t *testing.T, o APIOptions) *API {
 	t.Helper()
-	o.Kubeconfig.File, o.Log = filepath.Join(t.TempDir(), "kubeconfig"), slog.New(slog.DiscardHandler)
-	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: %q}}], contexts: [{name: c, context: {cluster: c}}]}", s.server.URL)
-	if err := os.WriteFile(o.Kubeconfig.File, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	o.Kubeconfig, o.Log = kubeconfigOf(t, s.server.URL), slog.New(slog.DiscardHandler)
 	a, err := NewAPI(o)
 	if err != nil {
 		t.Fatal(err)
