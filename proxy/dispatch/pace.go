@@ -46,7 +46,8 @@ func (p *paced) Read(b []byte) (int, error) {
 
 // WriteTo implements io.WriterTo. It flushes w before each wait, so that an event stream
 // arrives event by event.
-func (p *paced) WriteTo(w io.Writer) (written int64, err error) {
+func (p *paced) WriteTo(w io.Writer) (int64, error) {
+	var written int64
 	flusher, _ := w.(interface{ Flush() error })
 	piece := make([]byte, 16<<10)
 	for {

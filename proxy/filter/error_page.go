@@ -72,7 +72,7 @@ func PagesOf(s *Settings, tools Tools) *Pages {
 	}
 	for _, one := range s.Scripts {
 		set := newPageSet(&one.Errors, named, &tools)
-		p.steered = p.steered || slices.ContainsFunc(one.Places, func(l ScriptPlace) bool { return l.Internal })
+		p.steered = p.steered || slices.ContainsFunc(one.Places, func(l ScriptPlace) bool { return l.Internal && !l.Asked })
 		p.intercepts = p.intercepts || one.Errors.Intercepts
 		p.lead = p.lead || slices.ContainsFunc(one.Errors.Pages, func(page ErrorPage) bool { return page.leads(named) })
 		switch {

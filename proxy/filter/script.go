@@ -73,8 +73,10 @@ type ScriptPlace struct {
 	First bool
 	// Yields says that a rule of the one path comes before it.
 	Yields bool
-	// Internal says that it is there for nobody who asks for it, but for paths that were moved.
+	// Internal says that it is there for nobody who asks for it, but for paths that were moved,
+	// and Asked that it is there for questions alone, as those of auth_request.
 	Internal bool
+	Asked    bool
 	Pattern  *regexp.Regexp
 	Named    []Named // groups of Pattern
 	// Steps end by an answer, whatever the request.

@@ -47,3 +47,16 @@ func TestWhereBackendsMayLead(t *testing.T) {
 		}
 	}
 }
+
+// TestWhereBackendsAreObeyed: requests are copied for backends that may lead elsewhere, so that
+// is not done where only questions have a location that is internal.
+func TestWhereBackendsAreObeyed(t *testing.T) {
+	for want, places := range map[bool][]ScriptPlace{
+		true:  {{Internal: true, Asked: true}, {Internal: true}},
+		false: {{Internal: true, Asked: true}, {}},
+	} {
+		if got := PagesOf(&Settings{Scripts: []*Script{{OfHost: true, Places: places}}}, Tools{}).Lead(); got != want {
+			t.Errorf("%v: %v", places, got)
+		}
+	}
+}

@@ -77,6 +77,7 @@ func (w *scripter) locate(d *nginxconf.Directive, list []nginxconf.Directive) (p
 	if !leads {
 		p, rank, err = w.place(d)
 	}
+	p.Asked = isQuestion
 	return p, rank, err
 }
 

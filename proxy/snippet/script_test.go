@@ -410,3 +410,18 @@ func TestDeclareChoice(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestQuestionsAreAsked: a location that is there for questions alone is known as one; one that
+// paths are moved to is not.
+func TestQuestionsAreAsked(t *testing.T) {
+	const inner = "location = /ask { internal; proxy_pass http://gate.default.svc; proxy_pass_request_body off; proxy_set_header Content-Length \"\"; }"
+	for text, want := range map[string]bool{"auth_request /ask; " + inner: true, "location = /ask { internal; return 200 a; }": false} {
+		made, err := snippet.Script(text, true, &snippet.Known{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := made.Script.Places; len(p) != 1 || !p[0].Internal || p[0].Asked != want {
+			t.Errorf("%s: %+v", text, p)
+		}
+	}
+}
