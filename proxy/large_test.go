@@ -144,7 +144,7 @@ func TestLargeBodiesAllocateLittle(t *testing.T) {
 		}
 	}
 	if addr == "" {
-		t.Fatal("the proxy did not start")
+		t.Fatalf("the proxy did not start: %v", lines.Err())
 	}
 	go func() {
 		for lines.Scan() {

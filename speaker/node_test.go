@@ -63,6 +63,9 @@ func TestOneNode(t *testing.T) {
 		for in.Scan() {
 			obey(files, name, strings.Fields(in.Text()))
 		}
+		if err := in.Err(); err != nil {
+			t.Error(err)
+		}
 	}()
 	s, err := New(Options{Source: files.Source, Writer: files, NodeName: name, MembersKeyFile: os.Getenv(keyEnv), Profile: os.Getenv(profEnv), Processors: runtime.GOMAXPROCS(0), Log: log})
 	if err != nil {

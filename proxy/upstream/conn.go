@@ -30,8 +30,9 @@ const quietFor = 10 * time.Millisecond
 // holds none.
 type conn struct {
 	*net.TCPConn
-	secure    *tls.Conn // over TCPConn; nil without TLS
-	config    *tls.Config
+	secure *tls.Conn // over TCPConn; nil without TLS
+	config *tls.Config
+	//lint:ignore U1000 off Linux it is empty
 	plain     plain         // what asking without TLS needs
 	http2     *streams.Conn // over all that, once introduce has been called
 	endpoint  *endpoint

@@ -154,6 +154,9 @@ func startAnswering(b testing.TB, who string) (ifi *net.Interface, pid int) {
 	said := bufio.NewScanner(out)
 	for said.Scan() && said.Text() != "ready" {
 	}
+	if err := said.Err(); err != nil {
+		b.Fatal(err)
+	}
 	ifi, err = net.InterfaceByName("qsbench")
 	if err != nil {
 		b.Fatal(err)
