@@ -20,7 +20,7 @@ const membersEnv = "QUAYSIDE_TEST_MEMBERS"
 // packets are lost. The time of a core is what their work takes here, where no packet passes
 // the kernel.
 func TestManyMembers(t *testing.T) {
-	counts := "20"
+	counts := "12"
 	if text := os.Getenv(membersEnv); text != "" {
 		counts = text
 	}
