@@ -10,7 +10,12 @@ PEER_PACKAGES = haproxy wrk keepalived
 SEQUENTIAL = ./api/... ./lbpool ./cluster/snapshot ./cluster/manifest ./cluster/loadbalancer ./cluster/printable \
 	./cluster/ingressclass ./controller/assign ./speaker/due ./speaker/announce ./speaker/ownership ./speaker/bgp/fsm \
 	./speaker/bfd/session ./proxy/exchange ./proxy/nginxconf ./proxy/snippet ./proxy/route ./command/explain ./command/migrate ./test/house ./test/lint ./test/chart ./test/image
-raced = $$($(GO) list $(1) | grep -v '/test/e2e$$' | grep -vxF "$$($(GO) list $(SEQUENTIAL))")
+
+# What stands in the lab imports every client of Kubernetes, which nothing else does. It is
+# compiled once, as e2e is, and not for the race detector, too.
+LAB = ./test/lab ./test/scale
+
+raced = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1) | grep -v '/test/e2e$$' | grep -vxF "$$($(GO) list $(SEQUENTIAL) $(LAB))")
 RACED = $(call raced,./...)
 
 # Of the raced these watch the network, or keep every processor busy. The others wait most
@@ -66,7 +71,7 @@ BRIEF = GOGC=400
 # Kubernetes and MetalLB are built while the unit tests wait, once lint has compiled what
 # they share with us. Where they are not ready in time, e2e waits for them.
 test: test-packages lint ## everything; root adds the lab's tests
-	@CGO_ENABLED=0 nice -n 19 $(GO) run ./test/lab/up -build &
+	@$(BRIEF) CGO_ENABLED=0 nice -n 19 $(GO) run ./test/lab/up -build &
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory e2e
 
@@ -88,9 +93,10 @@ unit: ## the tests that need no cluster, with the race detector where goroutines
 	CGO_ENABLED=0 $(GO) test $(NO_VET) -timeout 15m -skip '$(QUICK)' $(SEQUENTIAL)
 	cd test/chart/rules && CGO_ENABLED=0 $(GO) test -count=1 . # a module of its own, of files beyond it
 	cd test/h2spec && CGO_ENABLED=0 $(GO) test -count=1 . # another
-	@$(GO) list -export -test $(RACE) $(RACED) >/dev/null
+	@$(BRIEF) $(GO) list -export -test $(RACE) $(RACED) >/dev/null
 	$(GO) test $(NO_VET) $(RACE) -timeout 15m $(CALM)
 	$(GO) test $(NO_VET) $(RACE) -p 1 -timeout 15m $(WATCHFUL)
+	CGO_ENABLED=0 $(GO) test $(NO_VET) -p 1 -timeout 15m $(LAB)
 	CGO_ENABLED=0 $(GO) test $(NO_VET) -p 1 -run '$(QUICK)' $(QUICK_PACKAGES)
 
 # One package, so nothing else competes with it for the processors. Without cgo

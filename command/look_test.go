@@ -11,7 +11,6 @@ import (
 
 	"quayside.io/cluster"
 	"quayside.io/command/explain"
-	"quayside.io/test/chart"
 )
 
 // classlessYAML holds what is ours only with the flags of the day: a Service
@@ -93,12 +92,8 @@ func TestWhoJudgesTheCluster(t *testing.T) {
 // A request to the address of the proxy goes through its routes, whatever the release
 // calls its Service.
 func TestTraceKnowsTheProxyByItsLabels(t *testing.T) {
-	_, objects, err := chart.Render("release", "edge", map[string]any{"fullnameOverride": "border"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var services []string
-	for _, o := range objects {
+	for _, o := range rendered(t, "fullnameOverride: border") {
 		if o.GetKind() == "Service" && strings.HasSuffix(o.GetName(), "-proxy") {
 			o.Object["status"] = map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "192.0.2.1"}}}}
 			text, err := o.MarshalJSON()
@@ -120,7 +115,7 @@ func TestTraceKnowsTheProxyByItsLabels(t *testing.T) {
 	var f clusterFlags
 	flags := pflag.NewFlagSet("trace", pflag.ContinueOnError)
 	f.add(flags)
-	if err := flags.Parse([]string{"--namespace=edge"}); err != nil {
+	if err := flags.Parse([]string{"--namespace=quayside-system"}); err != nil {
 		t.Fatal(err)
 	}
 	routes, err := f.routes()
