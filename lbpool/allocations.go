@@ -285,7 +285,8 @@ func (b *Allocations) first(a netip.Addr, h *Holder, but []*Holder, odd func(h, 
 
 // Next proposes a free address of a pool, or false. The lowest address that
 // was never used comes first, then the one freed longest ago, if it has rested
-// long enough, then what was deferred. It goes on proposing the same one until somebody holds it.
+// long enough, then what was deferred, and at last anycast addresses of routers (see
+// isAnycast). It goes on proposing the same one until somebody holds it.
 func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool) {
 	d := &b.free[2*pool+int(f)]
 	for ; d.at < len(d.areas); d.at++ {
@@ -295,10 +296,14 @@ func (b *Allocations) Next(pool int, f Family, now time.Time) (netip.Addr, bool)
 			if n >= area.size {
 				break
 			}
-			if a := plus(area.from, n); !b.pools.Avoids(pool, a) {
+			switch a := plus(area.from, n); {
+			case b.pools.Avoids(pool, a):
+				area.taken.add(n)
+			case isAnycast(a):
+				b.Defer(a)
+			default:
 				return a, true
 			}
-			area.taken.add(n)
 		}
 	}
 	for ; d.next < len(d.freed); d.next++ {

@@ -119,6 +119,17 @@ func isBuggy(a netip.Addr) bool {
 	return last == 0 || last == 255
 }
 
+// isAnycast reports whether every router of a network is likely to answer for a as for an
+// address of its own: IPv6 addresses that end in 64 zero bits (RFC 4291 section 2.6.1), where
+// nodes that forward are routers, as those of a cluster are.
+func isAnycast(a netip.Addr) bool {
+	if !a.Is6() {
+		return false
+	}
+	x := a.As16()
+	return binary.BigEndian.Uint64(x[8:]) == 0
+}
+
 // offset is how far a lies behind from, which is of its family and not behind
 // it, and false if that exceeds 64 bits.
 func offset(from, a netip.Addr) (uint64, bool) {
