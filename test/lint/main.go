@@ -3,9 +3,10 @@
 //
 //	go build -buildvcs=false -o bin/lint ./test/lint && go vet -vettool=bin/lint ./...
 //
-// The analyzers are staticcheck's own, and its comment lint:file-ignore holds. Where nothing is
-// cached yet, its driver takes most of its time to learn what code of others does, which the
-// checks hardly use: here code of others is asked for what is deprecated, and no more.
+// The analyzers are staticcheck's own, and its comment lint:file-ignore holds, as lint:ignore
+// does for what is unused. Where nothing is cached yet, its driver takes most of its time to
+// learn what code of others does, which the checks hardly use: here code of others is asked for
+// what is deprecated, and no more.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/suite/vet"
 	"golang.org/x/tools/go/analysis/unitchecker"
+	"honnef.co/go/tools/analysis/facts/directives"
 	"honnef.co/go/tools/analysis/lint"
 	"honnef.co/go/tools/simple"
 	"honnef.co/go/tools/staticcheck"
@@ -42,6 +44,7 @@ func main() {
 // that: a driver does neither.
 func name(a *analysis.Analyzer) {
 	run := a.Run
+	a.Requires = append(slices.Clip(a.Requires), directives.Analyzer)
 	a.Run = func(pass *analysis.Pass) (any, error) {
 		spared, report := sparedBy(pass, a.Name), pass.Report
 		pass.Report = func(d analysis.Diagnostic) {
@@ -57,7 +60,7 @@ func name(a *analysis.Analyzer) {
 // sparedBy are the files with a comment //lint:file-ignore CHECK REASON.
 func sparedBy(pass *analysis.Pass, check string) map[*token.File]bool {
 	spared := map[*token.File]bool{}
-	for _, d := range lint.ParseDirectives(pass.Files, pass.Fset) {
+	for _, d := range pass.ResultOf[directives.Analyzer].([]lint.Directive) {
 		if d.Command == "file-ignore" && len(d.Arguments) > 1 && slices.Contains(strings.Split(d.Arguments[0], ","), check) {
 			spared[pass.Fset.File(d.Directive.Pos())] = true
 		}

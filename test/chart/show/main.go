@@ -1,5 +1,6 @@
 // Command show prints what the chart makes of a values file on the standard input, as a
-// list of objects in JSON: for tests that live in another module.
+// list of objects in JSON: for tests that live in another module, or are compiled for the
+// race detector without the engine of Helm.
 package main
 
 import (
