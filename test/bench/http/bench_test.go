@@ -110,13 +110,13 @@ func TestOptionSetsAct(t *testing.T) {
 func TestTheMedianCounts(t *testing.T) {
 	rounds := func(cpu ...time.Duration) (list []result) {
 		for _, c := range cpu {
-			list = append(list, result{cpu: c * time.Microsecond, rate: float64(c), p50: "-", p99: (c * time.Millisecond).String()})
+			list = append(list, result{cpu: c * time.Microsecond, rate: float64(c), p99: c * time.Millisecond})
 		}
 		return list
 	}
 	var out strings.Builder
 	print(&out, []series{{"quayside", rounds(10, 30, 20)}, {"nginx", rounds(20, 15, 20)}})
-	for _, want := range []string{"20.00 (10.00 to 30.00) µs", "20.00 (15.00 to 20.00) µs", "1.00 (0.50 to 2.00)", "-   20.00 (10.00 to 30.00) ms"} {
+	for _, want := range []string{"20.00 (10.00 to 30.00) µs", "20.00 (15.00 to 20.00) µs", "1.00 (0.50 to 2.00)", "-   20.00 (10.00 to 30.00) ms   1.00 (1.00 to 1.00)", "-   20.00 (15.00 to 20.00) ms   1.00 (0.50 to 2.00)"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -11,7 +11,7 @@ import (
 // loaded is what wrk or h2load has to say.
 type loaded struct {
 	requests int
-	p50, p99 string
+	p50, p99 time.Duration // 0: not known
 	errors   string
 }
 
@@ -43,11 +43,14 @@ func (s *optionSet) load(ctx context.Context, addr string, w work, d time.Durati
 		case len(fields) > 2 && fields[1] == "requests" && fields[2] == "in":
 			fmt.Sscan(fields[0], &l.requests)
 		case len(fields) == 2 && fields[0] == "50%":
-			l.p50 = fields[1]
+			l.p50, err = time.ParseDuration(fields[1])
 		case len(fields) == 2 && fields[0] == "99%":
-			l.p99 = fields[1]
+			l.p99, err = time.ParseDuration(fields[1])
 		case strings.Contains(line, "Non-2xx") || strings.Contains(line, "Socket errors"):
 			l.errors += strings.TrimSpace(line) + " "
+		}
+		if err != nil {
+			return loaded{}, fmt.Errorf("wrk: %q: %w", line, err)
 		}
 	}
 	return l, nil
@@ -64,7 +67,7 @@ func h2load(ctx context.Context, d time.Duration, args ...string) (loaded, error
 	if err != nil {
 		return loaded{}, fmt.Errorf("h2load: %w: %s", err, out)
 	}
-	l := loaded{p50: "-", p99: "-"}
+	var l loaded
 	for line := range strings.Lines(string(out)) {
 		var ok, failed, errored, late int
 		if strings.HasPrefix(line, "requests: ") {

@@ -167,9 +167,9 @@ type series struct {
 type result struct {
 	cpu      time.Duration // per request
 	rate     float64       // requests per second
-	p50, p99 string
-	changes  changed // where what it serves changes
-	failed   string  // what the load has to say of requests that failed
+	p50, p99 time.Duration // 0: not measured
+	changes  changed       // where what it serves changes
+	failed   string        // what the load has to say of requests that failed
 }
 
 // compare measures every proxy that is there.
@@ -233,34 +233,52 @@ func print(out io.Writer, all []series) {
 		}
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "proxy\tCPU per request (range)\tours to it (range)\trequests/s\tp50 (range)\tp99 (range)\t")
+	fmt.Fprintln(w, "proxy\tCPU per request (range)\tours to it (range)\trequests/s\tp50 (range)\tp99 (range)\tours to it (range)\t")
 	for _, s := range all {
-		cpu, ratio := make([]float64, len(s.rounds)), []float64{}
-		for i, r := range s.rounds {
-			cpu[i] = float64(r.cpu.Nanoseconds()) / 1000
-			if i < len(ours) {
-				ratio = append(ratio, float64(ours[i].cpu)/float64(r.cpu))
-			}
-		}
+		cpu := microseconds(s.rounds, result.perRequest)
 		middle := s.rounds[order(cpu)[len(cpu)/2]]
-		fmt.Fprintf(w, "%s\t%s µs\t%s\t%.0f\t%s\t%s\t\n", s.name, spread(cpu), spread(ratio), middle.rate,
-			latency(s.rounds, func(r result) string { return r.p50 }), latency(s.rounds, func(r result) string { return r.p99 }))
+		p99 := microseconds(s.rounds, result.slowest)
+		fmt.Fprintf(w, "%s\t%s µs\t%s\t%.0f\t%s\t%s\t%s\t\n", s.name, spread(cpu), spread(ratios(microseconds(ours, result.perRequest), cpu)), middle.rate,
+			latency(microseconds(s.rounds, result.usual)), latency(p99), spread(ratios(microseconds(ours, result.slowest), p99)))
 	}
 	w.Flush()
 	printChanges(out, all)
 }
 
-// latency returns the spread of what the load says of each round, if it does.
-func latency(rounds []result, of func(result) string) string {
+func (r result) perRequest() time.Duration { return r.cpu }
+func (r result) usual() time.Duration      { return r.p50 }
+func (r result) slowest() time.Duration    { return r.p99 }
+
+// microseconds returns what was measured in each round, or nothing if it was not in one of them.
+func microseconds(rounds []result, of func(result) time.Duration) []float64 {
 	all := make([]float64, len(rounds))
 	for i, r := range rounds {
-		d, err := time.ParseDuration(of(r))
-		if err != nil {
-			return of(r)
+		if of(r) == 0 {
+			return nil
 		}
-		all[i] = float64(d.Microseconds()) / 1000
+		all[i] = float64(of(r).Nanoseconds()) / 1000
 	}
-	return spread(all) + " ms"
+	return all
+}
+
+// ratios returns those of rounds that ran one after the other.
+func ratios(ours, theirs []float64) (all []float64) {
+	for i := range min(len(ours), len(theirs)) {
+		all = append(all, ours[i]/theirs[i])
+	}
+	return all
+}
+
+// latency returns the spread of microseconds in milliseconds.
+func latency(us []float64) string {
+	if len(us) == 0 {
+		return "-"
+	}
+	ms := make([]float64, len(us))
+	for i := range us {
+		ms[i] = us[i] / 1000
+	}
+	return spread(ms) + " ms"
 }
 
 // order returns the indices of values from the least to the greatest.
