@@ -103,7 +103,7 @@ func (w *work) leaveAlone(c *consumer) {
 		w.pools.allocations.Occupy(a, &c.holder)
 		if node, ok := w.nodes[a]; ok {
 			c.refuse(denial{ReasonNodeAddress, fmt.Sprintf(
-				"another controller gave it %v, which is the own address of node %s; Quayside leaves it alone and does not announce it", a, node)})
+				"another controller gave it %v, which is the own address of node %s; it is left alone and not announced; stop that controller (ServiceLB of k3s gives nodes' addresses) and clear status.loadBalancer to get an address from here", a, node)})
 			return
 		}
 	}
