@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -55,7 +54,11 @@ func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
 		return nil, err
 	}
 	defer unlock()
-	kube, err := buildKube(ctx, filepath.Join(root, "test/lab/kube"), cache, logf)
+	source, err := kubeSource(ctx, root, cache)
+	if err != nil {
+		return nil, err
+	}
+	kube, err := buildKube(ctx, source, cache, logf)
 	if err != nil {
 		return nil, err
 	}
@@ -101,41 +104,6 @@ func (b *binaries) buildQuayside(ctx context.Context, into string) error {
 		return err
 	}
 	return copyFile(b.quayside, into)
-}
-
-// buildKube returns the folder of Kubernetes' binaries.
-func buildKube(ctx context.Context, source, cache string, logf func(string, ...any)) (string, error) {
-	version, err := versionOf(source)
-	if err != nil {
-		return "", err
-	}
-	o := others{name: "Kubernetes", folder: "kube", source: source, files: []string{"go.mod", "go.sum", "main.go"}, flags: version}
-	return o.build(cache, logf, func(dir string) error {
-		if err := goBuild(ctx, source, filepath.Join(dir, "kube"), version, "."); err != nil {
-			return err
-		}
-		for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-proxy"} {
-			if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
-				return fmt.Errorf("lab: %w", err)
-			}
-		}
-		return nil
-	})
-}
-
-// versionOf are the flags of the linker that make Kubernetes say its version, which Helm
-// and others ask for.
-func versionOf(source string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(source, "go.mod"))
-	if err != nil {
-		return "", fmt.Errorf("lab: %w", err)
-	}
-	v := regexp.MustCompile(`k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)`).FindStringSubmatch(string(text))
-	if v == nil {
-		return "", fmt.Errorf("lab: %s/go.mod names no version of Kubernetes", source)
-	}
-	const in = "-X k8s.io/component-base/version."
-	return fmt.Sprintf("-ldflags=-s -w %[1]sgitVersion=%[2]s %[1]sgitMajor=%[3]s %[1]sgitMinor=%[4]s", in, v[1], v[2], v[3]), nil
 }
 
 // others is software of others, built by a module of its own.
