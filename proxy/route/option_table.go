@@ -222,7 +222,7 @@ func upstreams() []option {
 		{key: "upstream-vhost", scope: ofLocation, risk: riskLow, effect: applied, parse: parseUpstreamHost,
 			doc: "Host header sent to the backend", differ: "no variables but those of the host, the place and the path's groups"},
 		{key: "x-forwarded-prefix", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseForwardedPrefix,
-			doc: "X-Forwarded-Prefix sent to the backend"},
+			doc: "X-Forwarded-Prefix sent to the backend", differ: "without rewrite-target, too"},
 		{key: "fastcgi-index", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "FastCGI, which is not spoken here"},
 		{key: "fastcgi-params-configmap", scope: ofLocation, risk: riskMedium, effect: ignored, doc: "FastCGI, which is not spoken here"},
 	}
