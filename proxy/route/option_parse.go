@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -99,12 +100,12 @@ func parseAuthType(s *settings, value string) error {
 	if value != "basic" {
 		return fmt.Errorf("of %q only basic is supported", value)
 	}
-	s.basic.on, s.basic.given = true, true
+	s.basic.on, s.basic.given = true, "auth-type"
 	return nil
 }
 
 func parseAuthSecret(s *settings, value string) error {
-	s.basic.secret, s.basic.given = value, true
+	s.basic.secret, s.basic.given = value, "auth-secret"
 	return nil
 }
 
@@ -112,12 +113,12 @@ func parseAuthSecretType(s *settings, value string) error {
 	if value != "auth-file" && value != "auth-map" {
 		return fmt.Errorf("%q is neither auth-file nor auth-map", value)
 	}
-	s.basic.kind, s.basic.given = value, true
+	s.basic.kind, s.basic.given = value, cmp.Or(s.basic.given, "auth-secret-type")
 	return nil
 }
 
 func parseAuthRealm(s *settings, value string) (err error) {
-	s.basic.given = true
+	s.basic.given = cmp.Or(s.basic.given, "auth-realm")
 	s.basic.realm, err = parseText(value)
 	return err
 }

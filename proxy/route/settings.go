@@ -158,24 +158,27 @@ func (s *settings) filtersOf() *filter.Settings {
 
 // basicOptions are the keys of basic authentication.
 type basicOptions struct {
-	on, given    bool // by auth-type; by any key
+	on           bool   // by auth-type
+	given        string // one of the keys that are there
 	secret, kind string
 	realm        string
 }
 
 func (s *settings) finishBasic(r refs) *finding {
 	o := &s.basic
-	fail := func(why string) *finding {
-		f := s.close("auth-secret", "guards access and "+why)
+	fail := func(name, why string) *finding {
+		f := s.close(name, "guards access and "+why)
 		return &f
 	}
 	switch {
-	case !o.given:
+	case o.given == "":
 		return nil
+	case !o.on && o.secret == "" && (s.external.URL != nil || s.global.URL != nil && !s.globalOff): // who is asked guards it, and has no realm
+		return &finding{InvalidAnnotation, "annotation " + o.given + " has no effect without auth-type: basic"}
 	case !o.on:
-		return fail("there is no auth-type: basic with it")
+		return fail(o.given, "there is no auth-type: basic with it")
 	case o.secret == "":
-		return fail("is missing beside auth-type")
+		return fail("auth-secret", "is missing beside auth-type")
 	}
 	secret, err := r.secret(o.secret)
 	if err != nil {
@@ -184,7 +187,7 @@ func (s *settings) finishBasic(r refs) *finding {
 	}
 	users, unknown, err := filter.ParseUsers(htpasswd(secret, o.kind))
 	if err != nil { // which says nothing of the Secret's content
-		return fail(fmt.Sprintf("Secret %s has no usable users: %v", o.secret, err))
+		return fail("auth-secret", fmt.Sprintf("Secret %s has no usable users: %v", o.secret, err))
 	}
 	s.filters.Basic = &filter.Basic{Realm: o.realm, Users: users}
 	if len(unknown) > 0 {
