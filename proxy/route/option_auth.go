@@ -226,11 +226,17 @@ func parseNginxTime(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is not a time up to a year", text)
 }
 
+// asksGlobally reports whether global-auth-url of the proxy is asked: it is unless keys of
+// the Ingress say whom to ask, or that nobody is.
+func (s *settings) asksGlobally() bool {
+	return !s.external.given && !s.globalOff && s.global.URL != nil
+}
+
 // finishAuth makes the question to the authentication service, and closes a route for which
 // none can be made: there is no service, or the client would choose it.
 func (s *settings) finishAuth(r refs) *finding {
 	o, name := &s.external, "auth-url"
-	if !o.given && !s.globalOff && s.global.URL != nil {
+	if s.asksGlobally() {
 		o, name = &s.global, "auth-url, by global-auth-url of the proxy,"
 		s.touched = true
 	}

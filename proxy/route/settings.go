@@ -173,7 +173,7 @@ func (s *settings) finishBasic(r refs) *finding {
 	switch {
 	case o.given == "":
 		return nil
-	case !o.on && o.secret == "" && (s.external.URL != nil || s.global.URL != nil && !s.globalOff): // who is asked guards it, and has no realm
+	case !o.on && o.secret == "" && (s.external.URL != nil || s.asksGlobally()): // who is asked guards it, and has no realm
 		return &finding{InvalidAnnotation, "annotation " + o.given + " has no effect without auth-type: basic"}
 	case !o.on:
 		return fail(o.given, "there is no auth-type: basic with it")
