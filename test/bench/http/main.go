@@ -249,29 +249,29 @@ func (r result) perRequest() time.Duration { return r.cpu }
 func (r result) usual() time.Duration      { return r.p50 }
 func (r result) slowest() time.Duration    { return r.p99 }
 
-// microseconds returns what was measured in each round, or nothing if it was not in one of them.
+// microseconds returns what was measured in each round, 0 where it was not.
 func microseconds(rounds []result, of func(result) time.Duration) []float64 {
 	all := make([]float64, len(rounds))
 	for i, r := range rounds {
-		if of(r) == 0 {
-			return nil
-		}
 		all[i] = float64(of(r).Nanoseconds()) / 1000
 	}
 	return all
 }
 
-// ratios returns those of rounds that ran one after the other.
+// ratios returns those of rounds that ran one after the other, none if one was not measured.
 func ratios(ours, theirs []float64) (all []float64) {
 	for i := range min(len(ours), len(theirs)) {
+		if ours[i] == 0 || theirs[i] == 0 {
+			return nil
+		}
 		all = append(all, ours[i]/theirs[i])
 	}
 	return all
 }
 
-// latency returns the spread of microseconds in milliseconds.
+// latency returns the spread of microseconds in milliseconds, if all were measured.
 func latency(us []float64) string {
-	if len(us) == 0 {
+	if slices.Contains(us, 0) {
 		return "-"
 	}
 	ms := make([]float64, len(us))
