@@ -54,7 +54,7 @@ func build(ctx context.Context, logf func(string, ...any)) (*binaries, error) {
 		return nil, err
 	}
 	defer unlock()
-	source, err := kubeSource(ctx, root, cache)
+	source, err := kubeSource(ctx, root, cache, logf)
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +148,15 @@ func (o others) build(cache string, logf func(string, ...any), do func(dir strin
 // they have compiled is in go's cache: a third of Kubernetes, and nearly all of
 // Quayside. With -trimpath it would all be compiled again.
 func goBuild(ctx context.Context, dir, out string, flagsAndPackages ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-ldflags=-s -w", "-o", out}, flagsAndPackages...)...)
+	return goRun(ctx, dir, append([]string{"build", "-ldflags=-s -w", "-o", out}, flagsAndPackages...)...)
+}
+
+func goRun(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("lab: go build %s in %s: %w\n%s", strings.Join(flagsAndPackages, " "), dir, err, text)
+		return fmt.Errorf("lab: go %s in %s: %w\n%s", strings.Join(args, " "), dir, err, text)
 	}
 	return nil
 }

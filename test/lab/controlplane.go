@@ -60,6 +60,10 @@ func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, 
 	if err := os.WriteFile(tokens, []byte(accounts), 0o600); err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
+	gates, err := frugalGates()
+	if err != nil {
+		return nil, err
+	}
 	a := &controlPlane{run: r, ns: ns, kube: kube, pki: certificates, has: opts.families}
 	a.args = append([]string{
 		filepath.Join(kube, "kube-apiserver"),
@@ -78,13 +82,7 @@ func newControlPlane(r *run, l *lan, kube string, opts options) (*controlPlane, 
 		// Some clusters have it, and it is the stricter one.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--shutdown-delay-duration=0",
-	}, opts.apiserverArgs...)
-	if release, err := anotherRelease(); release != "" || err != nil {
-		return a, err // which may not know the gate
-	}
-	// What lists cost is estimated by asking for every kind's keys again and again, a fifth
-	// of what an API server at rest takes.
-	a.args = append(a.args, "--feature-gates=SizeBasedListCostEstimate=false")
+	}, append(gates, opts.apiserverArgs...)...)
 	return a, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,35 +24,40 @@ func anotherRelease() (string, error) {
 	return release, nil
 }
 
+// frugalGates are flags that make an API server of the tree's release cost less. Another
+// release does not start with a gate that it does not know.
+func frugalGates() ([]string, error) {
+	release, err := anotherRelease()
+	if release != "" || err != nil {
+		return nil, err
+	}
+	// What lists cost is estimated by asking for every kind's keys again and again, a fifth
+	// of what an API server at rest takes.
+	return []string{"--feature-gates=SizeBasedListCostEstimate=false"}, nil
+}
+
 // kubeSource returns the folder of the module that Kubernetes is built from: that of the
 // tree, or one like it for another release.
-func kubeSource(ctx context.Context, root, cache string) (string, error) {
+func kubeSource(ctx context.Context, root, cache string, logf func(string, ...any)) (string, error) {
 	ours := filepath.Join(root, "test/lab/kube")
 	release, err := anotherRelease()
 	if release == "" {
 		return ours, err
 	}
-	dir := filepath.Join(cache, "kube-source-"+release)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("lab: %w", err)
-	}
-	if err := copyFile(filepath.Join(ours, "main.go"), filepath.Join(dir, "main.go")); err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(filepath.Join(ours, "go.mod"))
-	if err != nil {
-		return "", fmt.Errorf("lab: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(moduleOf(string(text), release)), 0o644); err != nil {
-		return "", fmt.Errorf("lab: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("lab: go mod tidy in %s, for %s=%s: %w\n%s", dir, releaseVariable, release, err, out)
-	}
-	return dir, nil
+	o := others{name: "the module of Kubernetes " + release, folder: "kube-source", source: ours, files: []string{"go.mod", "main.go"}, flags: release}
+	return o.build(cache, logf, func(dir string) error {
+		if err := copyFile(filepath.Join(ours, "main.go"), filepath.Join(dir, "main.go")); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(ours, "go.mod"))
+		if err != nil {
+			return fmt.Errorf("lab: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(moduleOf(string(text), release)), 0o644); err != nil {
+			return fmt.Errorf("lab: %w", err)
+		}
+		return goRun(ctx, dir, "mod", "tidy")
+	})
 }
 
 // moduleOf returns the text of a go.mod for another release of Kubernetes, before go mod
