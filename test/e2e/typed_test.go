@@ -143,14 +143,22 @@ func (p *typist) prepare(line string) {
 	if strings.HasPrefix(line, patchCookies) { // no controller runs that would make it
 		p.must("kubectl create secret generic " + tickets.Name + " --namespace quayside-system")
 	}
+	if needs(patchShop) { // with an address as ServiceLB gives it
+		p.must("kubectl -n default create service loadbalancer shop --tcp=80")
+		p.must(patchShop + ` --subresource=status --type=merge -p '{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}'`)
+	}
 	if needs("helm rollback ") {
 		p.must("helm upgrade quayside charts/quayside --namespace quayside-system --reuse-values")
 	}
 	p.released = (p.released || installs) && !needs("helm uninstall ")
 }
 
-// patchCookies begins the line that makes a new key of session cookies.
-const patchCookies = "kubectl patch secret " + tickets.Name
+// patchCookies begins the line that makes a new key of session cookies, patchShop that which
+// takes away an address that another gave.
+const (
+	patchCookies = "kubectl patch secret " + tickets.Name
+	patchShop    = "kubectl -n default patch service shop"
+)
 
 func speakerStatusOf(node string) string {
 	return "{apiVersion: quayside.io/v1alpha1, kind: SpeakerStatus, metadata: {name: " + node + "}}"
@@ -167,6 +175,13 @@ func (p *typist) check(line string) {
 		if _, err := tickets.CookieKey(secret.Data); err != nil {
 			p.t.Errorf("%s leaves no key: %v", line, err)
 		}
+	}
+	if strings.HasPrefix(line, patchShop) {
+		shop, err := p.Kube().CoreV1().Services("default").Get(p.t.Context(), "shop", metav1.GetOptions{})
+		if err != nil || len(shop.Status.LoadBalancer.Ingress) > 0 {
+			p.t.Errorf("%s leaves %v (%v)", line, shop.Status.LoadBalancer, err)
+		}
+		p.must("kubectl -n default delete service shop")
 	}
 	if strings.Contains(line, "kubectl delete speakerstatuses") {
 		left, err := p.run(p.Client("laptop"), "kubectl get speakerstatuses.quayside.io --output name")
