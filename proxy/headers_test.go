@@ -79,6 +79,15 @@ func TestGlobalHeaders(t *testing.T) {
 	eventually(t, "proxy-set-headers acts", says("plain.test", "X-Where: plain.test/x\r\n", "X-Own: mine"))
 	eventually(t, "it replaces", says("plain.test", "X-Fixed: yes\r\n", "X-Fixed: no"))
 	eventually(t, "custom-headers comes on top", says("top.test", "X-One: 1\r\nX-Two: two\r\n", "X-Two: 2"))
+	eventually(t, "add-headers acts without a route", func() bool {
+		status, said := ask(t, addr, "nobody.test", "/x")
+		return status == 404 && strings.Contains(said, "X-One: 1\r\n") && regexp.MustCompile(`X-Id: [0-9a-f]{32}\r\n`).MatchString(said)
+	})
+	files.Put(configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests", "block-user-agents", "evil"))
+	eventually(t, "and where all routes are closed", func() bool {
+		status, said := ask(t, addr, "plain.test", "/x\nUser-Agent: evil")
+		return status == 403 && strings.Contains(said, "X-One: 1\r\n")
+	})
 	files.Put(configMap("responses", "X-One", "one"))
 	eventually(t, "a change is followed", says("plain.test", "X-One: one\r\n", "X-Two"))
 	problem := func(what string) func() bool {

@@ -139,6 +139,9 @@ func New(o Options) *Dispatcher {
 // table that they began with.
 func (d *Dispatcher) SetTable(t *route.Table, backends []Forwarder) {
 	r := &routing{table: t, backends: backends, plans: &plans{}, front: t.Front.Chain(), forwarded: d.forwarded.With(t.Front)}
+	if t.Unrouted != nil {
+		r.unrouted = filter.Compile(t.Unrouted, filter.Host{}, d.tools)
+	}
 	if old := d.routing.Load(); old != nil {
 		r.before = old.plans
 	}
@@ -277,16 +280,20 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	}
 	ex.Request.Random = [2]uint64{rand.Uint64(), rand.Uint64()}
 	found, guard := r.table.Match(&ex.Request)
-	told := guard != nil || r.front != nil // who the client is
+	told := guard != nil || r.front != nil || found == nil && r.unrouted != nil // who sent it
 	if told {
 		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}
-	if !r.front.Request(ex) || guard != nil && !d.passes(ex, r.planOf(guard, d), found) {
+	if !r.front.Request(ex) {
+		r.unrouted.Response(ex)
+		return nil, nil
+	}
+	if guard != nil && !d.passes(ex, r.planOf(guard, d), found) {
 		return nil, nil
 	}
 	ex.Passed = 0
 	if found == nil {
-		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and path\n")
+		r.notFound(ex, "404 Not Found: no Ingress has a rule for this host and path\n")
 		return nil, nil
 	}
 	p := r.planOf(found, d)
@@ -329,7 +336,7 @@ func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
 	}
 	ex.Passed = 0
 	if found == nil {
-		ex.Answer(404, "404 Not Found: no Ingress has a rule for this host and the path that it was rewritten to\n")
+		r.notFound(ex, "404 Not Found: no Ingress has a rule for this host and the path that it was rewritten to\n")
 		return nil
 	}
 	ex.Script.Values = p.route.Carried(found, ex.Script.Values)

@@ -16,6 +16,7 @@ type routing struct {
 	table     *route.Table
 	backends  []Forwarder
 	front     filter.Chain // of all requests, whatever their route
+	unrouted  filter.Chain // of responses to those that have none
 	forwarded *filter.Forwarded
 	plans     *plans
 	before    *plans // of the table before: a route that stays keeps its plan
@@ -38,6 +39,12 @@ type plan struct {
 	place      accesslog.Place
 	cookiePath string // see route.Route.CookiePath
 	unlogged   bool
+}
+
+// notFound answers what no route is for.
+func (r *routing) notFound(ex *exchange.Exchange, body string) {
+	ex.Answer(404, body)
+	r.unrouted.Response(ex)
 }
 
 func (r *routing) planOf(rt *route.Route, d *Dispatcher) *plan {

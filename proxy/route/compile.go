@@ -86,7 +86,7 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	global := compileGlobal(c, opts, prev.state.global)
 	if global != prev.state.global || !opts.same(prev.state.options) || !opts.Classes.Equal(prev.state.options.Classes) || prev.state.seen.IngressClasses != c.IngressClasses || prev.state.free > len(prev.Backends)/2+64 {
 		// Start afresh. Only the parsed certificates are worth keeping.
-		t = Table{Version: prev.Version, Front: global.front, TLS: global.tlsPolicy(), Connections: global.connections(), Collector: global.collector(), state: state{global: global, defaultPair: prev.state.defaultPair}}
+		t = Table{Version: prev.Version, Front: global.front, Unrouted: global.unrouted(), TLS: global.tlsPolicy(), Connections: global.connections(), Collector: global.collector(), state: state{global: global, defaultPair: prev.state.defaultPair}}
 		w.parsed, w.problemsChanged, w.certsChanged = prev.state.pairs, true, true
 	}
 	w.t = &t

@@ -226,6 +226,14 @@ func (w *globalOptions) finish() {
 	slices.SortFunc(w.problems, snapshot.Problem.Compare)
 }
 
+// unrouted is what holds where there is no Ingress.
+func (w *globalOptions) unrouted() *filter.Settings {
+	if len(w.own.filters.Headers) == 0 {
+		return nil
+	}
+	return &filter.Settings{Headers: w.own.filters.Headers}
+}
+
 // settingsOf is what an Ingress of a class begins with.
 func (w *globalOptions) settingsOf(k ingressclass.Class) *settings {
 	if k.Nginx {

@@ -193,6 +193,8 @@ type Table struct {
 	Problems []snapshot.Problem
 	// Front is what holds for all requests; nil: nothing.
 	Front *filter.Front
+	// Unrouted holds for responses to what no route is for; nil: nothing.
+	Unrouted *filter.Settings
 	// TLS is how clients may speak it; nil: as all may.
 	TLS *TLSPolicy
 	// Connections are how they are kept; nil: as the defaults say.
