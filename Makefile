@@ -2,7 +2,7 @@ GO ?= go
 
 # By name in Debian: what the tests need, and what else the
 # benchmarks compare with.
-TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr bird2 nginx libnginx-mod-http-headers-more-filter libnginx-mod-http-geoip2 nghttp2-client util-linux curl openssl
+TEST_PACKAGES = gcc libc6-dev etcd-server nftables iptables iproute2 conntrack tcpdump arping ndisc6 frr bird2 nginx libnginx-mod-http-headers-more-filter libnginx-mod-http-geoip2 libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson nghttp2-client util-linux curl openssl
 PEER_PACKAGES = haproxy wrk keepalived
 
 # Packages of one goroutine, their tests included, as test/house sees to: there the

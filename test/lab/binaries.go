@@ -40,6 +40,9 @@ func Build(ctx context.Context, logf func(string, ...any)) error {
 	if _, err := kubeProxyOracle(ctx, logf); err != nil {
 		return err
 	}
+	if _, err := ingressNginxOracle(ctx, logf); err != nil {
+		return err
+	}
 	_, err := buildTools(ctx, logf)
 	return err
 }

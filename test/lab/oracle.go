@@ -31,7 +31,7 @@ func NewMetalLBOracle(ctx context.Context, part string, logf func(string, ...any
 	if err != nil {
 		return nil, err
 	}
-	return startOracle(ctx, "MetalLB", filepath.Join(folder, part))
+	return startOracle(ctx, "MetalLB", filepath.Join(folder, part), "")
 }
 
 // NewKubeProxyOracle builds what is in test/lab/kube/endpoints, once per version, and starts it.
@@ -42,12 +42,13 @@ func NewKubeProxyOracle(ctx context.Context, logf func(string, ...any)) (*Oracle
 	if err != nil {
 		return nil, err
 	}
-	return startOracle(ctx, "kube-proxy", filepath.Join(folder, "endpoints"))
+	return startOracle(ctx, "kube-proxy", filepath.Join(folder, "endpoints"), "")
 }
 
-func startOracle(ctx context.Context, name, program string) (*Oracle, error) {
+// startOracle runs it in folder; empty: here.
+func startOracle(ctx context.Context, name, program, folder string) (*Oracle, error) {
 	o := &Oracle{name: name, process: exec.CommandContext(ctx, program)}
-	o.process.Stderr = os.Stderr
+	o.process.Dir, o.process.Stderr = folder, os.Stderr
 	var err error
 	if o.in, err = o.process.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
@@ -130,7 +131,7 @@ func metalLBOracles(ctx context.Context, logf func(string, ...any)) (string, err
 			return err
 		}
 		own := filepath.Join(dir, "source")
-		if err := copyMetalLB(source, folder, own); err != nil {
+		if err := copyModule(source, folder, own, metalLBModule, "api", "controller", "internal", "speaker"); err != nil {
 			return fmt.Errorf("lab: %w", err)
 		}
 		for _, part := range []string{"controller", "speaker"} {
@@ -145,13 +146,14 @@ func metalLBOracles(ctx context.Context, logf func(string, ...any)) (string, err
 	})
 }
 
-// copyMetalLB copies MetalLB's source from folder to own, and writes a go.mod like that in
-// source which takes it from there: of what is in its cache, go lets nothing be overlaid.
-func copyMetalLB(source, folder, own string) error {
+// copyModule copies parts of the source of another module from folder to own, and writes a go.mod
+// like that in source which takes the module from there: of what is in its cache, go lets nothing
+// be overlaid.
+func copyModule(source, folder, own, module string, parts ...string) error {
 	if err := os.RemoveAll(own); err != nil { // of a build that was broken off
 		return err
 	}
-	for _, part := range []string{"api", "controller", "internal", "speaker"} {
+	for _, part := range parts {
 		if err := os.CopyFS(filepath.Join(own, part), os.DirFS(filepath.Join(folder, part))); err != nil {
 			return err
 		}
@@ -160,7 +162,7 @@ func copyMetalLB(source, folder, own string) error {
 	if err != nil {
 		return err
 	}
-	requires = fmt.Appendf(requires, "\nreplace %s => %s\n", metalLBModule, own)
+	requires = fmt.Appendf(requires, "\nreplace %s => %s\n", module, own)
 	return errors.Join(
 		os.WriteFile(filepath.Join(own, "oracle.mod"), requires, 0o644),
 		copyFile(filepath.Join(source, "go.sum"), filepath.Join(own, "oracle.sum")),

@@ -1,0 +1,248 @@
+package e2e
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/test/certificate"
+)
+
+// ingressWorld is hosts of Ingresses of ingress-nginx, with pods, and requests for them. No two
+// hosts share a Service: there a Service has one session and one canary, here a path has.
+type ingressWorld struct {
+	dice
+	t        *testing.T
+	objects  []snapshot.Object
+	requests []ingressRequest
+	ends     []func()
+	services int
+	auth     string // address of a pod that says who may pass
+}
+
+// hostKinds are what hosts are drawn as.
+var hostKinds = []func(w *ingressWorld, host string){
+	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
+	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards,
+}
+
+func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
+	w := &ingressWorld{dice: d, t: t}
+	w.add("networking.k8s.io/v1", "IngressClass", &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"},
+		Spec: networkingv1.IngressClassSpec{Controller: ingressclass.NginxController}})
+	options := w.options(6, []string{"hsts-max-age", "100"}, []string{"hide-headers", "X-Hide,X-Other"}, []string{"http-redirect-code", "301"},
+		[]string{"ssl-redirect", "false"}, []string{"proxy-cookie-path", "/x /y"}, []string{"add-headers", "default/added"},
+		[]string{"block-user-agents", "bad,~*curl"}, []string{"server-tokens", "true"})
+	options["allow-snippet-annotations"], options["annotations-risk-level"] = "true", "Critical"
+	w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "options"}, Data: options})
+	w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "added"}, Data: map[string]string{"X-Added": "yes"}})
+	sum := sha1.Sum([]byte("pw"))
+	w.add("v1", "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"},
+		Data: map[string][]byte{"auth": []byte("user:{SHA}" + base64.StdEncoding.EncodeToString(sum[:]) + "\n")}})
+	pair := certificate.Secret(t, "default/pair", time.Now().Add(time.Hour), "*.example")
+	pair.UID = "1" // without which ingress-nginx does not know it again
+	w.add("v1", "Secret", pair)
+	auth := startPod("auth")
+	w.ends, w.auth = append(w.ends, auth.Close), auth.URL+"/auth"
+
+	w.ingress("first.example", nil, false, rule{"/", networkingv1.PathTypePrefix})
+	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "first.example", target: "/"})
+	for i := range 4 * len(hostKinds) {
+		hostKinds[i%len(hostKinds)](w, fmt.Sprintf("h%d.example", i))
+	}
+	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "nobody.example", target: "/"})
+	return w
+}
+
+// close ends what serves the world, and its pods.
+func (w *ingressWorld) close() {
+	for i := len(w.ends) - 1; i >= 0; i-- {
+		w.ends[i]()
+	}
+}
+
+func (w *ingressWorld) add(version, kind string, o snapshot.Object) {
+	o.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(version, kind))
+	w.objects = append(w.objects, o)
+}
+
+// ingressesOf are those of a request's host, to be read.
+func (w *ingressWorld) ingressesOf(r ingressRequest) string {
+	var s strings.Builder
+	for _, o := range w.objects {
+		if i, ok := o.(*networkingv1.Ingress); ok && i.Spec.Rules[0].Host == r.host {
+			text, _ := json.Marshal(i)
+			fmt.Fprintf(&s, "%s\n", text)
+		}
+	}
+	return s.String()
+}
+
+// options draws from lists of a name and its values, each once in n times.
+func (w *ingressWorld) options(n int, lists ...[]string) map[string]string {
+	drawn := map[string]string{}
+	for _, l := range lists {
+		if w.seldom(n) {
+			drawn[l[0]] = pick(w.dice, l[1:]...)
+		}
+	}
+	return drawn
+}
+
+// rule is a path of an Ingress, which has a Service of its own.
+type rule struct {
+	path string
+	kind networkingv1.PathType
+}
+
+// ingress adds one, younger than those before.
+func (w *ingressWorld) ingress(host string, options map[string]string, tls bool, rules ...rule) {
+	n := len(w.objects)
+	i := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("i%d", n), CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0))}}
+	i.Spec.IngressClassName, i.Annotations = new("nginx"), map[string]string{}
+	for name, value := range options {
+		i.Annotations["nginx.ingress.kubernetes.io/"+name] = value
+	}
+	http := &networkingv1.HTTPIngressRuleValue{}
+	for _, r := range rules {
+		service := &networkingv1.IngressServiceBackend{Name: w.service(), Port: networkingv1.ServiceBackendPort{Number: 80}}
+		http.Paths = append(http.Paths, networkingv1.HTTPIngressPath{Path: r.path, PathType: &r.kind, Backend: networkingv1.IngressBackend{Service: service}})
+	}
+	i.Spec.Rules = []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: http}}}
+	if tls {
+		i.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{host}, SecretName: "pair"}}
+	}
+	w.add("networking.k8s.io/v1", "Ingress", i)
+}
+
+// service adds one with a pod, and returns its name.
+func (w *ingressWorld) service() string {
+	w.services++
+	name := fmt.Sprintf("s%d", w.services)
+	pod := startPod(name)
+	w.ends = append(w.ends, pod.Close)
+	at := netip.MustParseAddrPort(strings.TrimPrefix(pod.URL, "http://"))
+	w.add("v1", "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}})
+	w.add("discovery.k8s.io/v1", "EndpointSlice", &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:     []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(at.Port())), Protocol: new(corev1.ProtocolTCP)}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
+	})
+	return name
+}
+
+// ask draws requests for a host, with fields of those that are given.
+func (w *ingressWorld) ask(host string, tls bool, targets []string, fields ...[]string) {
+	for range 20 {
+		r := ingressRequest{tls: tls && w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
+		for name, value := range w.options(4, fields...) {
+			r.fields.Set(name, value)
+		}
+		if r.method == "POST" && w.seldom(2) {
+			r.body = "a body"
+		}
+		w.requests = append(w.requests, r)
+	}
+}
+
+func (w *ingressWorld) drawPaths(host string) {
+	options := []([]string){{"enable-cors", "true"}, {"cors-allow-origin", "http://a.example", "*"}, {"upstream-vhost", "v.example"}, {"proxy-redirect-from", "http://pod.example/", "off"},
+		{"proxy-cookie-path", "/x /z"}, {"proxy-cookie-domain", "a.example b.example"}, {"proxy-body-size", "3", "1m"}, {"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"},
+		{"denylist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"configuration-snippet", `more_set_headers "X-Set: $host";`}}
+	some := func() map[string]string {
+		drawn := w.options(5, options...)
+		if drawn["proxy-redirect-from"] != "" {
+			drawn["proxy-redirect-to"] = "/moved/"
+		}
+		if drawn["enable-cors"] != "" { // whose fields a 413 of ours has, too
+			delete(drawn, "proxy-body-size")
+		}
+		return drawn
+	}
+	w.ingress(host, some(), false, rule{"/", networkingv1.PathTypePrefix})
+	kind := func() networkingv1.PathType {
+		return pick(w.dice, networkingv1.PathTypeExact, networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific)
+	}
+	w.ingress(host, some(), false, rule{"/a", kind()}, rule{"/a/b", kind()}, rule{pick(w.dice, "/B", "/c", "/ef"), kind()})
+	w.ask(host, false, []string{"/", "/a", "/a/", "/ab", "/a/b", "/a/b/c", "//a", "/a/../e", "/A", "/B", "/b/", "/c%20d", "/ef", "/a?x=1&y=%2f", "/a/./b?", "/?status=302&f-Location=http://pod.example/x",
+		"/?f-Set-Cookie=k=v;%20Path=/x;%20Domain=a.example", "/a?f-X-Hide=1&f-X-Kept=1", "/?status=404", "/a/b?status=503"},
+		[]string{"Origin", "http://a.example", "http://b.example"}, []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.1"}, []string{"X-Forwarded-Proto", "https"}, []string{"User-Agent", "bad", "Curl/8", "good"},
+		[]string{"Cookie", "a=b; c=d"}, []string{"Upgrade-Insecure-Requests", "1"})
+}
+
+func (w *ingressWorld) drawPatterns(host string) {
+	options := w.options(2, []string{"rewrite-target", "/r/$1", "/r", "/r/$2/$1"}, []string{"app-root", "/app"})
+	options["use-regex"] = "true"
+	kind := networkingv1.PathTypeImplementationSpecific
+	w.ingress(host, options, false, rule{"/", kind}, rule{pick(w.dice, "/a(/|$)(.*)", "/a/(.*)", "/a"), kind}, rule{pick(w.dice, "/b/([0-9]+)$", "/[bc]/(x|y)", "/(.*)/d"), kind})
+	w.ingress(host, nil, false, rule{"/plain", kind})
+	w.ask(host, false, []string{"/", "/a", "/a/", "/A/b", "/a/b/c?q=1", "/ab", "/b/12", "/b/12x", "/c/x", "/x/d", "/plain", "/plainer", "/PLAIN/x", "/a/%20/z", "//a//b"})
+}
+
+func (w *ingressWorld) drawCanary(host string) {
+	main := w.options(4, []string{"affinity", "cookie"}, []string{"session-cookie-name", "route"})
+	if main["affinity"] != "" && w.seldom(2) {
+		main["affinity-canary-behavior"] = pick(w.dice, "sticky", "legacy")
+	}
+	canary := w.options(2, []string{"canary-by-header", "X-Canary"}, []string{"canary-by-cookie", "canary"}, []string{"canary-weight", "0", "100"}, []string{"affinity", "cookie"})
+	canary["canary"] = "true"
+	if canary["canary-by-header"] != "" {
+		for name, value := range w.options(3, []string{"canary-by-header-value", "yes", "a b"}, []string{"canary-by-header-pattern", "^y.*s$", "y|n"}) {
+			canary[name] = value
+		}
+	}
+	first, second := rule{"/", networkingv1.PathTypePrefix}, rule{"/a", pick(w.dice, networkingv1.PathTypePrefix, networkingv1.PathTypeExact)}
+	w.ingress(host, main, false, first, second)
+	w.ingress(host, canary, false, pick(w.dice, []rule{first}, []rule{second}, []rule{first, second})...)
+	w.ask(host, false, []string{"/", "/a", "/a/b", "/x"}, []string{"X-Canary", "always", "never", "yes", "a b", "yxs", "no"}, []string{"Cookie", "canary=always", "canary=never", "canary=x; b=always"})
+}
+
+func (w *ingressWorld) drawSession(host string) {
+	options := w.options(3, []string{"session-cookie-name", "route", "SESSION"}, []string{"session-cookie-path", "/", "/p"}, []string{"session-cookie-samesite", "None", "Lax", "Strict"},
+		[]string{"session-cookie-conditional-samesite-none", "true"}, []string{"session-cookie-expires", "3600"}, []string{"session-cookie-max-age", "3600"}, []string{"session-cookie-secure", "true"},
+		[]string{"session-cookie-domain", "example", ".example"}, []string{"affinity-mode", "balanced", "persistent"}, []string{"ssl-redirect", "false"})
+	options["affinity"] = "cookie"
+	tls := w.seldom(2)
+	w.ingress(host, options, tls, rule{"/", networkingv1.PathTypePrefix}, rule{"/a", networkingv1.PathTypePrefix})
+	w.ask(host, tls, []string{"/", "/a", "/a/b?f-Set-Cookie=own=1"}, []string{"User-Agent", "Mozilla/5.0 Chrome/60.0", "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_14_4) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/12.1 Safari/605.1.15"})
+}
+
+func (w *ingressWorld) drawRedirects(host string) {
+	options := w.options(5, []string{"ssl-redirect", "false", "true"}, []string{"force-ssl-redirect", "true"}, []string{"permanent-redirect", "https://other.example/p", "https://other.example"}, []string{"permanent-redirect-code", "308"},
+		[]string{"temporal-redirect", "http://other.example/x?y=1"}, []string{"app-root", "/app"}, []string{"preserve-trailing-slash", "true"})
+	tls := w.seldom(2) && options["app-root"] == "" // whose redirects have HSTS here alone
+	w.ingress(host, options, tls, rule{"/", networkingv1.PathTypePrefix})
+	w.ingress(host, nil, false, rule{"/z", networkingv1.PathTypePrefix})
+	w.ask(host, tls, []string{"/", "/a", "/a/?x=1", "/a%20b", "/z", "/z/y", "/z?status=404"}, []string{"X-Forwarded-Proto", "https"})
+}
+
+func (w *ingressWorld) drawGuards(host string) {
+	options := w.options(4, []string{"auth-url", w.auth, w.auth + "?a=$request_uri"}, []string{"auth-signin", "https://login.example/in", "https://login.example/in?rd=$escaped_request_uri"}, []string{"auth-signin-redirect-param", "back"},
+		[]string{"auth-response-headers", "X-Auth-User,X-Auth-Saw", "X-Auth-User"}, []string{"auth-method", "POST"}, []string{"auth-request-redirect", "http://away.example/"}, []string{"enable-cors", "true"},
+		[]string{"auth-snippet", "proxy_set_header X-Original-Method $request_method;"}, []string{"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"})
+	if options["auth-url"] == "" {
+		options["auth-url"] = w.auth
+	}
+	if w.seldom(4) {
+		options = map[string]string{"auth-type": "basic", "auth-secret": "users", "auth-realm": "here", "satisfy": pick(w.dice, "any", "all"), "whitelist-source-range": pick(w.dice, "127.0.0.0/8", "10.0.0.0/8")}
+	}
+	w.ingress(host, options, false, rule{"/", networkingv1.PathTypePrefix}, rule{"/a", networkingv1.PathTypePrefix})
+	w.ingress(host, nil, false, rule{"/open", networkingv1.PathTypeExact})
+	w.ask(host, false, []string{"/", "/a", "/a/b?x=1&y=2", "/open", "/open/", "/c%20d", "/a?f-Set-Cookie=k=v"}, []string{"X-May", "200", "204", "401", "403", "500"},
+		[]string{"Authorization", "Basic dXNlcjpwdw==", "Basic bad", "Bearer x"}, []string{"X-Auth-User", "forged"}, []string{"Cookie", "a=b"}, []string{"Origin", "http://a.example"})
+}

@@ -1,0 +1,307 @@
+package e2e
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quayside.io/cluster"
+	"quayside.io/cluster/ingressclass"
+	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy"
+	"quayside.io/test/lab"
+)
+
+// Drawn Ingresses are given to ingress-nginx itself, which is its controller, its template, its
+// Lua and an nginx, and to our proxy: requests are answered alike, and pods asked alike. What
+// docs/ingress-nginx.md says to differ is not drawn, or not looked at.
+func TestServesAsIngressNginx(t *testing.T) {
+	beside(t)
+	lab.Require(t)
+	if _, err := os.Stat("/usr/lib/nginx/modules/ngx_http_lua_module.so"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skipf("%v; run `make packages` as root", err)
+	}
+	folder := t.TempDir()
+	theirs, err := lab.NewIngressNginx(context.WithoutCancel(t.Context()), folder, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := theirs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	differ := 0
+	for seed := range drawn(3, 60) {
+		w := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 5))})
+		sides := [2]*served{w.byIngressNginx(theirs), w.byUs()}
+		told := map[string]bool{} // hosts that differ
+		for _, r := range w.requests {
+			was, is := sides[0].ask(t, r), sides[1].ask(t, r)
+			if slices.Equal(was, is) || told[r.host] {
+				continue
+			}
+			told[r.host] = true
+			t.Errorf("world %d: %s\ningress-nginx: %q\nwe:            %q\n%s", seed, r, except(was, is), except(is, was), w.ingressesOf(r))
+			if differ++; differ > 5 {
+				t.FailNow()
+			}
+		}
+		w.close()
+	}
+}
+
+// except are those lines of a that b does not have.
+func except(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(line string) bool { return slices.Contains(b, line) })
+}
+
+// served is who serves a world, and where.
+type served struct {
+	name      string
+	addresses [2]string // of HTTP and HTTPS
+	client    *http.Client
+}
+
+func newServed(name, plain, secure string) *served {
+	s := &served{name: name, addresses: [2]string{plain, secure}}
+	to := func(address string) func(context.Context, string, string) (net.Conn, error) {
+		return func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, address)
+		}
+	}
+	config := &tls.Config{InsecureSkipVerify: true}
+	s.client = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{DialContext: to(plain), DisableCompression: true,
+			DialTLSContext: func(ctx context.Context, network, named string) (net.Conn, error) {
+				host, _, _ := strings.Cut(named, ":")
+				c, err := to(secure)(ctx, network, named)
+				if err != nil {
+					return nil, err
+				}
+				own := config.Clone()
+				own.ServerName = host
+				return tls.Client(c, own), nil
+			}},
+	}
+	return s
+}
+
+// byIngressNginx has ingress-nginx serve the world, and waits until its Lua knows the endpoints.
+func (w *ingressWorld) byIngressNginx(n *lab.IngressNginx) *served {
+	w.t.Helper()
+	var ports [4]int
+	var held []net.Listener
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		held = append(held, l)
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	for _, l := range held {
+		l.Close()
+	}
+	if err := n.Serve(w.objects, "default/options", ports); err != nil {
+		w.t.Fatal(err)
+	}
+	s := newServed("ingress-nginx", "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1]))
+	w.await(s)
+	return s
+}
+
+// byUs has a proxy of ours serve it, which also serves the class of ingress-nginx.
+func (w *ingressWorld) byUs() *served {
+	w.t.Helper()
+	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "here"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	files.Put(w.objects...)
+	o := proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.1:0", AllowLoopback: true}
+	o.Routes.Classes = ingressclass.Rules{Adopt: []string{ingressclass.NginxController}}
+	o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "options"}
+	p, err := proxy.New(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 2)
+	go func() { done <- files.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
+	w.ends = append(w.ends, func() {
+		cancel()
+		if err := cmp.Or(<-done, <-done); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.until("our proxy is ready", func() bool { return p.Ready() == nil })
+	state, _ := p.State().(proxy.State)
+	var bound [2]string
+	for _, l := range state.Listeners {
+		if l.TLS {
+			bound[1] = l.Bound
+		} else {
+			bound[0] = l.Bound
+		}
+	}
+	s := newServed("quayside", bound[0], bound[1])
+	w.await(s)
+	return s
+}
+
+// await waits until the pods of the world's first request are asked.
+func (w *ingressWorld) await(s *served) {
+	w.t.Helper()
+	w.ends = append(w.ends, s.client.CloseIdleConnections)
+	w.until(s.name+" serves", func() bool { return s.ask(w.t, w.requests[0])[0] == "200" })
+}
+
+func (w *ingressWorld) until(what string, ok func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("after half a minute it does not hold that %s", what)
+		}
+	}
+}
+
+// ingressRequest is what a client sends.
+type ingressRequest struct {
+	tls          bool
+	method, host string
+	target, body string
+	fields       http.Header
+}
+
+func (r ingressRequest) String() string {
+	return fmt.Sprintf("%s %s://%s%s %v", r.method, r.scheme(), r.host, r.target, r.fields)
+}
+
+func (r ingressRequest) scheme() string {
+	if r.tls {
+		return "https"
+	}
+	return "http"
+}
+
+// ask sends a request and returns what matters of the response, as lines, with what the pod says
+// that it was asked.
+func (s *served) ask(t *testing.T, r ingressRequest) []string {
+	t.Helper()
+	request, err := http.NewRequest(r.method, r.scheme()+"://"+r.host, strings.NewReader(r.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.body == "" {
+		request.Body = http.NoBody
+	}
+	request.URL.Opaque, request.Header = r.target, r.fields.Clone()
+	response, err := s.client.Do(request)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer response.Body.Close()
+	said, err := io.ReadAll(response.Body)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	ports := regexp.MustCompile(":(" + portOf(s.addresses[0]) + "|" + portOf(s.addresses[1]) + `)\b`)
+	lines := []string{strconv.Itoa(response.StatusCode)}
+	for name, values := range response.Header {
+		for _, value := range values {
+			if line := answerField(name, ports.ReplaceAllString(value, ""), r); line != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	slices.Sort(lines[1:])
+	if pod := ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
+		lines = append(lines, strings.Split(pod, "\n")...)
+	}
+	return lines
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}
+
+// cookieValue is what a cookie is set to, and until when.
+var cookieValue = regexp.MustCompile(`^([^=]+)=[^;]*|(Expires)=[^;]*`)
+
+// answerField is a field of a response as far as it is compared; empty: not at all. Redirects that
+// stay on the host may be paths, and one to https may keep the slash at its end.
+func answerField(name, value string, r ingressRequest) string {
+	switch name {
+	case "Date", "Server", "Content-Type", "Content-Length", "X-Request-Id", "Vary", "Connection":
+		return ""
+	case "Set-Cookie":
+		value = cookieValue.ReplaceAllString(value, "$1$2=")
+	case "Location":
+		if path, own := strings.CutPrefix(value, r.scheme()+"://"+r.host); own && strings.HasPrefix(path, "/") {
+			value = path
+		}
+		if !r.tls && strings.HasPrefix(value, "https://"+r.host) {
+			value = strings.TrimSuffix(value, "/")
+		}
+	}
+	return name + ": " + value
+}
+
+// podSays begins what a pod answers.
+const podSays = "pod "
+
+// notOfPods are fields that pods are sent by one alone, as docs/ingress-nginx.md says, or that are
+// drawn or hop by hop.
+var notOfPods = []string{"X-Request-Id", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Original-Forwarded-Host", "Content-Length", "Connection", "Accept-Encoding"}
+
+// startPod starts one that says what it was asked, and does as the query says: status, and fields
+// whose names begin with f-. Where it is asked who may pass, it lets who has the field X-May.
+func startPod(name string) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		for key, values := range query {
+			if field, ok := strings.CutPrefix(key, "f-"); ok {
+				w.Header()[http.CanonicalHeaderKey(field)] = values
+			}
+		}
+		status, err := strconv.Atoi(query.Get("status"))
+		if err != nil {
+			status = http.StatusOK
+		}
+		if strings.HasPrefix(r.URL.Path, "/auth") {
+			w.Header().Set("X-Auth-User", "somebody")
+			w.Header().Set("X-Auth-Saw", r.Method+" "+r.Header.Get("X-Original-Method")+" "+r.Header.Get("X-Original-Url")+" "+r.Header.Get("X-Auth-Request-Redirect"))
+			status, _ = strconv.Atoi(cmp.Or(r.Header.Get("X-May"), "401"))
+		}
+		w.WriteHeader(status)
+		out := bufio.NewWriter(w)
+		defer out.Flush()
+		fmt.Fprintf(out, "%s%s: %s %s\nHost: %s\n", podSays, name, r.Method, r.RequestURI, r.Host)
+		for _, not := range notOfPods {
+			r.Header.Del(not)
+		}
+		r.Header.Write(out)
+		io.Copy(out, r.Body)
+	}))
+}

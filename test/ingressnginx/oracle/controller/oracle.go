@@ -1,0 +1,77 @@
+//go:build oracle
+
+// This file stands in ingress-nginx's internal/ingress/controller when the lab builds it with the
+// tag oracle; see test/lab/ingressnginx.go.
+package controller
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/eapache/channels"
+	"k8s.io/apimachinery/pkg/labels"
+	clientset "k8s.io/client-go/kubernetes"
+
+	"k8s.io/ingress-nginx/internal/ingress/controller/config"
+	"k8s.io/ingress-nginx/internal/ingress/controller/ingressclass"
+	"k8s.io/ingress-nginx/internal/ingress/controller/store"
+	"k8s.io/ingress-nginx/internal/ingress/controller/template"
+	"k8s.io/ingress-nginx/internal/ingress/metric"
+	"k8s.io/ingress-nginx/internal/net/ssl"
+	"k8s.io/ingress-nginx/internal/nginx"
+	"k8s.io/ingress-nginx/pkg/apis/ingress"
+)
+
+// Oracle is what ingress-nginx makes of the objects that a client has.
+type Oracle struct {
+	controller *NGINXController
+	plan       *ingress.Configuration
+}
+
+// NewOracle reads the objects. options is the ConfigMap of ingress-nginx, as NAMESPACE/NAME. The
+// nginx that will serve them has the ports: of HTTP, HTTPS, and two for itself.
+func NewOracle(client clientset.Interface, options string, ports [4]int) (*Oracle, error) {
+	nginx.StatusPort, nginx.StreamPort = ports[2], ports[3]
+	t, err := template.NewTemplate(nginx.TemplatePath)
+	if err != nil {
+		return nil, err
+	}
+	classes := &ingressclass.Configuration{Controller: ingressclass.DefaultControllerName, AnnotationValue: ingressclass.DefaultAnnotationValue}
+	n := &NGINXController{
+		t: t, stopCh: make(chan struct{}), updateCh: channels.NewRingChannel(1024),
+		resolver: []net.IP{net.IPv4(127, 0, 0, 1)}, metricCollector: metric.DummyCollector{},
+		runningConfig: new(ingress.Configuration),
+		cfg: &Configuration{
+			Client: client, IngressClassConfiguration: classes, FakeCertificate: ssl.GetFakeSSLCert(),
+			ListenPorts:         &config.ListenPorts{HTTP: ports[0], HTTPS: ports[1], Health: ports[3], Default: ports[3], SSLProxy: ports[3]},
+			MaxmindEditionFiles: new([]string),
+		},
+	}
+	n.store = store.New("", labels.Everything(), options, "", "", "", time.Hour, client, n.updateCh, false, true, classes, true)
+	o := &Oracle{controller: n}
+	n.store.Run(n.stopCh)
+	_, _, o.plan = n.getConfiguration(n.store.ListIngresses())
+	return o, nil
+}
+
+// Conf returns the nginx.conf.
+func (o *Oracle) Conf() ([]byte, error) {
+	cfg := o.controller.store.GetBackendConfiguration()
+	cfg.Resolver, cfg.WorkerProcesses = o.controller.resolver, "1"
+	return o.controller.generateTemplate(cfg, *o.plan)
+}
+
+// Configure tells a running nginx the endpoints and certificates, which its Lua keeps.
+func (o *Oracle) Configure() (err error) {
+	for range 100 {
+		if err = o.controller.configureDynamically(o.plan); err == nil {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return fmt.Errorf("nginx does not take its endpoints: %w", err)
+}
+
+// Close ends its informers.
+func (o *Oracle) Close() { close(o.controller.stopCh) }
