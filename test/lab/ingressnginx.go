@@ -53,9 +53,8 @@ func NewIngressNginx(ctx context.Context, folder string, logf func(string, ...an
 }
 
 // Serve has it serve a list of objects, instead of those before, on the first of four ports, and
-// HTTPS on
-// the second. Of its options, options is the ConfigMap, as NAMESPACE/NAME. Its endpoints come a
-// moment later.
+// HTTPS on the second. options is the ConfigMap with its options, as NAMESPACE/NAME. Endpoints
+// come a moment later.
 func (n *IngressNginx) Serve(objects any, options string, ports [4]int) error {
 	n.asked.Objects, n.asked.Options, n.asked.Ports = objects, options, ports
 	var answer struct{ Error string }

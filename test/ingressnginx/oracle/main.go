@@ -2,8 +2,8 @@
 
 // This file is the main program of a copy of ingress-nginx when the lab builds it; see
 // test/lab/ingressnginx.go. Questions are read from standard input, one JSON object each: objects
-// of Kubernetes. Answered when nginx serves them as ingress-nginx would have it, which it does until
-// the next question. What is written stands in the working directory.
+// of Kubernetes. Answered when nginx serves them as ingress-nginx would have it, which it does
+// until the next question. What is written stands in the working directory.
 package main
 
 import (
