@@ -154,7 +154,7 @@ func (p *keyPart) value(r *exchange.Request) []byte {
 	case requestArgs:
 		return exchange.Query(r.Target)
 	case requestHost:
-		return firstOf(r.Asked.Host, r.Host)
+		return r.AskedHost()
 	case requestMethod:
 		return r.Method
 	case requestScheme:

@@ -69,7 +69,8 @@ type Request struct {
 	// from the upstream; see [Request.Authorization]. Proto is the X-Forwarded-Proto that
 	// came, whether or not whoever sent it is believed.
 	Asked struct{ Host, Target, Authorization, Proto []byte }
-	// Host as the client sent it: the Host header or :authority, with its port.
+	// Host is what the upstream is sent: the Host header or :authority as the client sent
+	// it, with its port, until a trusted proxy's X-Forwarded-Host or a filter replaces it.
 	Host []byte
 	// Target is the request target in origin form ("/a/b?c=d"), as received.
 	// It is what the upstream is sent; a rewrite replaces it.
@@ -130,6 +131,14 @@ type Request struct {
 	// Peer is the client's connection, asked while an upstream keeps it
 	// waiting. It is nil where the front end cannot ask.
 	Peer Peer
+}
+
+// AskedHost is the Host that came, whatever has been put in its place.
+func (r *Request) AskedHost() []byte {
+	if r.Asked.Host == nil {
+		return r.Host
+	}
+	return r.Asked.Host
 }
 
 // Authorization is what the client sent in the field of that name, though a filter

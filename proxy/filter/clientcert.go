@@ -70,7 +70,7 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 		return f.pass(r, noneShown())
 	case h == nil && !r.TLS && f.leaves != nil && f.leaves(r.Path):
 		return true // it is about to be sent to https
-	case h != nil && !madeFor(h, r.Host):
+	case h != nil && !madeFor(h, r.AskedHost()):
 		// The certificate was shown to another host, perhaps because that one asks for
 		// it. A client that means this one comes again (RFC 9110 section 15.5.20).
 		ex.Answer(421, "421 Misdirected Request: this connection was made for another host\n")

@@ -198,7 +198,7 @@ func (e *external) question(ex *exchange.Exchange) *Question {
 		redirect = string(e.Redirect.appendField(nil, ex, &e.place))
 	}
 	q.Header = append(q.Header,
-		Header{"X-Original-URL", string(scheme(r)) + "://" + string(r.Host) + string(r.Target)},
+		Header{"X-Original-URL", string(scheme(r)) + "://" + string(r.AskedHost()) + string(r.Target)},
 		Header{"X-Original-Method", string(r.Method)},
 		Header{"X-Sent-From", "nginx-ingress-controller"}, // what services of ingress-nginx look for
 		Header{"X-Real-IP", client},

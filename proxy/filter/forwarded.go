@@ -22,6 +22,7 @@ type Forwarded struct {
 	trusted []netip.Prefix
 	field   string // that names the client; empty: X-Forwarded-For
 	noID    bool   // no X-Request-ID is made
+	keeps   bool   // the Host
 }
 
 // NewForwarded returns a Forwarded that believes the proxies in trusted.
@@ -31,10 +32,10 @@ func NewForwarded(trusted []netip.Prefix) *Forwarded {
 
 // With returns f with what o adds, which may be nil.
 func (f *Forwarded) With(o *Front) *Forwarded {
-	if o == nil || len(o.Trusted) == 0 && o.ForwardedFor == "" && !o.NoRequestID {
+	if o == nil || len(o.Trusted) == 0 && o.ForwardedFor == "" && !o.NoRequestID && !o.KeepHost {
 		return f
 	}
-	return &Forwarded{slices.Concat(f.trusted, o.Trusted), o.ForwardedFor, o.NoRequestID}
+	return &Forwarded{slices.Concat(f.trusted, o.Trusted), o.ForwardedFor, o.NoRequestID, o.KeepHost}
 }
 
 // Trusts reports whether a is the address of a trusted proxy.
@@ -48,8 +49,10 @@ type trail struct {
 
 // Apply sets X-Real-IP, X-Forwarded-For, -Host, -Port, -Proto and -Scheme,
 // X-Scheme and X-Request-ID in ex, X-Original-Forwarded-For and -Host to what it was
-// told by whomever, and ex.Request.Client and TLS. Two random numbers
-// name the request if it has no usable name of its own.
+// told by whomever, and ex.Request.Client and TLS. As in ingress-nginx, the upstream is
+// asked for the host that a trusted proxy has been asked for, and who came to that by
+// plain HTTP has no TLS, however the proxy came here. Two random numbers name the
+// request if it has no usable name of its own.
 func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64) {
 	r := &ex.Request
 	client, trusted := c.Peer, len(f.trusted) > 0 && f.Trusts(c.Peer)
@@ -76,7 +79,11 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 		} else {
 			r.Header.AddParts("X-Forwarded-For", peer)
 		}
-		host = or(first(said.host), host)
+		if h := first(said.host); len(h) > 0 && exchange.ValidHost(h) {
+			if host = h; !f.keeps {
+				r.Host = h
+			}
+		}
 		if p := first(said.proto); exchange.EqualFold(p, "https") || exchange.EqualFold(p, "http") {
 			proto = p
 		}
@@ -89,7 +96,7 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 		peer = client.AppendTo(text[46:46])
 	}
 	r.Client = netip.AddrPortFrom(client, 0)
-	r.TLS = c.TLS || exchange.EqualFold(proto, "https")
+	r.TLS = exchange.EqualFold(proto, "https")
 	r.Asked.Proto = said.proto
 	r.Header.AddParts("X-Real-IP", peer)
 	if len(said.chain) > 0 {

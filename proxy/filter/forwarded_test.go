@@ -88,6 +88,36 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
+// TestForwardedHost: who is believed says which host upstreams are asked for, and whether the
+// client has TLS.
+func TestForwardedHost(t *testing.T) {
+	const here = "shop.example.com:8080"
+	f := NewForwarded([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	friend, stranger := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("192.0.2.7")
+	for _, c := range []struct {
+		peer      netip.Addr
+		tls       bool
+		lines     string
+		host      string
+		clientTLS bool
+	}{
+		{friend, false, "", here, false},
+		{friend, true, "", here, true},
+		{friend, false, "X-Forwarded-Host: a.example", "a.example", false},
+		{friend, false, "X-Forwarded-Host:  a.example:444 , b.example|X-Forwarded-Proto: https", "a.example:444", true},
+		{friend, true, "X-Forwarded-Host: a.example|X-Forwarded-Proto: http", "a.example", false},
+		{friend, true, "X-Forwarded-Host: a example", here, true},
+		{friend, true, "X-Forwarded-Host: , b.example|X-Forwarded-Proto: wss", here, true},
+		{stranger, true, "X-Forwarded-Host: a.example|X-Forwarded-Proto: http", here, true},
+		{stranger, false, "X-Forwarded-Host: a.example|X-Forwarded-Proto: https", here, false},
+	} {
+		r := apply(f, Connection{Peer: c.peer, TLS: c.tls, Port: []byte("80")}, strings.Split(c.lines, "|")...).Request
+		if string(r.Host) != c.host || string(r.Header.Get("X-Forwarded-Host")) != c.host || r.TLS != c.clientTLS {
+			t.Errorf("%+v: Host %s, X-Forwarded-Host %s, TLS %v", c, r.Host, r.Header.Get("X-Forwarded-Host"), r.TLS)
+		}
+	}
+}
+
 // Whatever a stranger writes, the upstream reads its real address, once.
 func TestNobodyLies(t *testing.T) {
 	names := []string{"X-Forwarded-For", "x_forwarded_for", "X-REAL-IP", "X_Real_IP", "X-Forwarded-Proto", "Accept", "Forwarded-For"}

@@ -16,6 +16,9 @@ type Front struct {
 	// Trusted are proxies whose X-Forwarded-* is believed, beside those that the
 	// process was started with.
 	Trusted []netip.Prefix
+	// KeepHost has trusted proxies say in X-Forwarded-Host what that field says, and not
+	// which host upstreams are asked for.
+	KeepHost bool
 	// ForwardedFor is the field in which trusted proxies name the client; empty:
 	// X-Forwarded-For.
 	ForwardedFor string

@@ -385,7 +385,7 @@ func (p *part) scriptValue(ex *exchange.Exchange, at *Place) (value []byte) {
 		value = s.Values[p.group]
 	}
 	if value == nil && p.asked {
-		return askedHost(&ex.Request)
+		return ex.Request.AskedHost()
 	}
 	return value
 }

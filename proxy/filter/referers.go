@@ -110,7 +110,7 @@ func (v *Referers) pagesOf(host string) (path string, known bool) {
 
 // isOwn reports whether host is the one that a client asks for, or that of the rule.
 func isOwn(host string, r *exchange.Request, rule string) bool {
-	asked, _ := exchange.SplitHost(askedHost(r))
+	asked, _ := exchange.SplitHost(r.AskedHost())
 	domain, isWild := strings.CutPrefix(rule, "*")
 	label, isBelow := strings.CutSuffix(host, domain)
 	switch {

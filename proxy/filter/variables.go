@@ -308,10 +308,12 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		}
 		return at.group(p.group, r.Path)
 	case "host":
-		name, _ := exchange.SplitHost(askedHost(r))
+		name, _ := exchange.SplitHost(r.AskedHost())
 		return bytes.ToLower(name)
-	case "http_host", "best_http_host":
-		return askedHost(r)
+	case "http_host":
+		return r.AskedHost()
+	case "best_http_host": // which a trusted proxy may have named
+		return or(r.Header.Get("X-Forwarded-Host"), r.AskedHost())
 	case "server_port", "pass_server_port", "pass_port":
 		return digits(r.Header.Get("X-Forwarded-Port")) // which may stand behind a host
 	case "request_uri":
@@ -426,14 +428,6 @@ func asked(r *exchange.Request) []byte {
 		return r.Target
 	}
 	return r.Asked.Target
-}
-
-// askedHost is the same of the Host.
-func askedHost(r *exchange.Request) []byte {
-	if r.Asked.Host == nil {
-		return r.Host
-	}
-	return r.Asked.Host
 }
 
 // group returns what a group of the place's pattern has found in a normalised path. One that

@@ -26,6 +26,7 @@ type globalOptions struct {
 	nginx    settings // in adopted classes of ingress-nginx
 	front    *filter.Front
 	trusting bool // use-forwarded-headers or enable-real-ip
+	hosting  bool // use-forwarded-headers
 	named    []namedConfigMap
 	log      logOptions
 	policy   TLSPolicy
@@ -217,6 +218,7 @@ func (w *globalOptions) finish() {
 		w.problem(*f)
 	}
 	w.finishProxyProtocol()
+	w.front.KeepHost = w.trusting && !w.hosting
 	if len(w.front.Trusted) > 0 && !w.trusting {
 		w.front.Trusted = nil // they are only trusted with use-forwarded-headers, or enable-real-ip
 	} else if w.trusting && len(w.front.Trusted) == 0 {

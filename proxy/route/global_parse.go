@@ -35,6 +35,11 @@ func parseTrusting(w *globalOptions, value string) error {
 	return err
 }
 
+func parseForwardedHeaders(w *globalOptions, value string) error {
+	w.hosting, _ = parseBool(value) // of which the next says what is wrong
+	return parseTrusting(w, value)
+}
+
 func parseTrusted(f *filter.Front, value string) (err error) {
 	f.Trusted, err = parsePrefixes(value)
 	return err

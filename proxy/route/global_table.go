@@ -78,9 +78,9 @@ func globalTLS() []globalOption {
 
 func globalForwarding() []globalOption {
 	return []globalOption{
-		{key: "use-forwarded-headers", unset: "false", effect: applied, parse: parseTrusting, doc: "believe X-Forwarded-* of the proxies in proxy-real-ip-cidr",
+		{key: "use-forwarded-headers", unset: "false", effect: applied, parse: parseForwardedHeaders, doc: "believe X-Forwarded-* of the proxies in proxy-real-ip-cidr: backends are asked for the host in X-Forwarded-Host, to which redirects lead, too (upstream-vhost: $host keeps that of the request)",
 			differ: "nobody is believed unless named there or by --trusted-proxies; from others Forwarded and X-Forwarded-Prefix do not pass either"},
-		{key: "enable-real-ip", unset: "false", effect: applied, parse: parseTrusting, doc: "believe them who the client is", differ: "as use-forwarded-headers"},
+		{key: "enable-real-ip", unset: "false", effect: applied, parse: parseTrusting, doc: "believe them who the client is", differ: "as use-forwarded-headers, but for the host"},
 		{key: "proxy-real-ip-cidr", unset: "0.0.0.0/0", effect: applied, parse: forFront(parseTrusted), doc: "proxies that are believed", differ: "nobody by default"},
 		{key: "forwarded-for-header", unset: "X-Forwarded-For", effect: applied, parse: forFront(parseForwardedFor), doc: "field in which they name the client"},
 		{key: "compute-full-forwarded-for", unset: "false", effect: noOp, doc: "append to X-Forwarded-For", differ: "always, where a trusted proxy sent one; others are replaced"},

@@ -152,7 +152,7 @@ func (b *hostBuilder) passages(parts []*part) (list []passages) {
 // nil: there is none. The request is one that from was found for.
 func (t *Table) Passage(r *exchange.Request, from *Route, number int) *Route {
 	var buf [maxHost]byte
-	name := appendHost(buf[:0], r.Host)
+	name := appendHost(buf[:0], r.AskedHost())
 	for rank := exactly; rank <= anyHost; rank++ {
 		h := t.host(name, rank)
 		if h == nil {

@@ -221,7 +221,7 @@ type Table struct {
 // another route guards: then the request must pass that route's guards too.
 func (t *Table) Match(r *exchange.Request) (found, guard *Route) {
 	var buf [maxHost]byte
-	name := appendHost(buf[:0], r.Host)
+	name := appendHost(buf[:0], r.AskedHost())
 	found = t.nearest(name, reading{path: r.Path, pattern: r.Path}, r)
 	if t.state.guarded+t.state.decoding > 0 && filter.SpelledOddly(r.Path) {
 		return t.reread(name, r, found)

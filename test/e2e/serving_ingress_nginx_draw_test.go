@@ -32,6 +32,8 @@ type ingressWorld struct {
 	ends     []func()
 	services int
 	auth     string // address of a pod that says who may pass
+	// believing is whether clients are believed what they say in X-Forwarded-*.
+	believing bool
 }
 
 // hostKinds are what hosts are drawn as.
@@ -48,6 +50,9 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 		[]string{"ssl-redirect", "false"}, []string{"proxy-cookie-path", "/x /y"}, []string{"add-headers", "default/added"},
 		[]string{"block-user-agents", "bad,~*curl"}, []string{"server-tokens", "true"})
 	options["allow-snippet-annotations"], options["annotations-risk-level"] = "true", "Critical"
+	if w.believing = w.seldom(2); w.believing {
+		options["use-forwarded-headers"], options["compute-full-forwarded-for"], options["proxy-real-ip-cidr"] = "true", "true", "127.0.0.0/8"
+	}
 	w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "options"}, Data: options})
 	w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "added"}, Data: map[string]string{"X-Added": "yes"}})
 	sum := sha1.Sum([]byte("pw"))
@@ -181,7 +186,7 @@ func (w *ingressWorld) drawPaths(host string) {
 	w.ingress(host, some(), false, rule{"/a", kind()}, rule{"/a/b", kind()}, rule{pick(w.dice, "/B", "/c", "/ef"), kind()})
 	w.ask(host, false, []string{"/", "/a", "/a/", "/ab", "/a/b", "/a/b/c", "//a", "/a/../e", "/A", "/B", "/b/", "/c%20d", "/ef", "/a?x=1&y=%2f", "/a/./b?", "/?status=302&f-Location=http://pod.example/x",
 		"/?f-Set-Cookie=k=v;%20Path=/x;%20Domain=a.example", "/a?f-X-Hide=1&f-X-Kept=1", "/?status=404", "/a/b?status=503"},
-		[]string{"Origin", "http://a.example", "http://b.example"}, []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.1"}, []string{"X-Forwarded-Proto", "https"}, []string{"User-Agent", "bad", "Curl/8", "good"},
+		[]string{"Origin", "http://a.example", "http://b.example"}, []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.1"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"}, []string{"User-Agent", "bad", "Curl/8", "good"},
 		[]string{"Cookie", "a=b; c=d"}, []string{"Upgrade-Insecure-Requests", "1"})
 }
 
@@ -226,9 +231,12 @@ func (w *ingressWorld) drawRedirects(host string) {
 	options := w.options(5, []string{"ssl-redirect", "false", "true"}, []string{"force-ssl-redirect", "true"}, []string{"permanent-redirect", "https://other.example/p", "https://other.example"}, []string{"permanent-redirect-code", "308"},
 		[]string{"temporal-redirect", "http://other.example/x?y=1"}, []string{"app-root", "/app"}, []string{"preserve-trailing-slash", "true"})
 	tls := w.seldom(2) && options["app-root"] == "" // whose redirects have HSTS here alone
+	if w.believing {
+		delete(options, "app-root") // which leads to where clients are here, and to where nginx is there
+	}
 	w.ingress(host, options, tls, rule{"/", networkingv1.PathTypePrefix})
 	w.ingress(host, nil, false, rule{"/z", networkingv1.PathTypePrefix})
-	w.ask(host, tls, []string{"/", "/a", "/a/?x=1", "/a%20b", "/z", "/z/y", "/z?status=404"}, []string{"X-Forwarded-Proto", "https"})
+	w.ask(host, tls, []string{"/", "/a", "/a/?x=1", "/a%20b", "/z", "/z/y", "/z?status=404"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"})
 }
 
 func (w *ingressWorld) drawGuards(host string) {

@@ -250,19 +250,21 @@ func portOf(address string) string {
 var cookieValue = regexp.MustCompile(`^([^=]+)=[^;]*|(Expires)=[^;]*`)
 
 // answerField is a field of a response as far as it is compared; empty: not at all. Redirects that
-// stay on the host may be paths, and one to https may keep the slash at its end.
+// stay on the host may be paths, and those to https may keep the slash at their end.
 func answerField(name, value string, r ingressRequest) string {
 	switch name {
 	case "Date", "Server", "Content-Type", "Content-Length", "X-Request-Id", "Vary", "Connection":
 		return ""
+	case "Strict-Transport-Security": // here it is sent where the client has TLS, there where nginx has
+		if r.fields.Get("X-Forwarded-Proto") != "" {
+			return ""
+		}
 	case "Set-Cookie":
 		value = cookieValue.ReplaceAllString(value, "$1$2=")
 	case "Location":
-		if path, own := strings.CutPrefix(value, r.scheme()+"://"+r.host); own && strings.HasPrefix(path, "/") {
+		value = strings.TrimSuffix(value, "/")
+		if path, own := strings.CutPrefix(value, r.scheme()+"://"+r.host); own && (path == "" || path[0] == '/') {
 			value = path
-		}
-		if !r.tls && strings.HasPrefix(value, "https://"+r.host) {
-			value = strings.TrimSuffix(value, "/")
 		}
 	}
 	return name + ": " + value
