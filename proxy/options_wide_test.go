@@ -142,6 +142,7 @@ func globalCases() []globalCase {
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Set\nX-Evil: 1"), only("custom-headers", "fields"), "/", 503, "global-allowed-response-headers", "X-Set: yes"},
 		{"global-allowed-response-headers", only("global-allowed-response-headers", "X Set"), only("custom-headers", "fields"), "/", 503, "global-allowed-response-headers", "X-Set: yes"},
 		{"global-allowed-response-headers", nil, only("custom-headers", "fields"), "/", 200, "X-Set: yes", ""},
+		{"global-allowed-response-headers", only("global-allowed-response-headers", "X-Other"), only("configuration-snippet", "more_set_headers 'X-Own: a';"), "/", 200, "X-Own: a\r\n", ""},
 		{"proxy-read-timeout", only("proxy-read-timeout", "1"), nil, "/?wait=yes", 504, "did not answer in time", ""},
 		{"allow-backend-server-header", only("allow-backend-server-header", "true"), nil, "/", 200, "Server: backend\r\n", ""},
 		{"allow-backend-server-header", only("allow-backend-server-header", "false", "hide-headers", "X-Secret"), nil, "/", 200, "Server: quayside\r\n", "X-Secret"},

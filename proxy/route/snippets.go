@@ -95,13 +95,6 @@ func (s *settings) obeySnippet(key, value string, ofHost bool) (*snippet.Scripte
 	if err != nil {
 		return nil, err
 	}
-	for _, set := range made.Script.Fields {
-		for _, c := range set {
-			if c.Name != "" && s.barsAnswer(c.Name) {
-				return nil, fmt.Errorf("global-allowed-response-headers of the proxy leaves out %s", c.Name)
-			}
-		}
-	}
 	kind, whole := s.snippets.of(ofHost), made
 	if kind.forAll != "" {
 		known = behind()
