@@ -49,7 +49,7 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	options := w.options(6, []string{"hsts-max-age", "100"}, []string{"hide-headers", "X-Hide,X-Other"}, []string{"http-redirect-code", "301"},
 		[]string{"ssl-redirect", "false"}, []string{"proxy-cookie-path", "/x /y"}, []string{"add-headers", "default/added"},
 		[]string{"block-user-agents", "bad,~*curl"}, []string{"server-tokens", "true"})
-	options["allow-snippet-annotations"], options["annotations-risk-level"] = "true", "Critical"
+	options["allow-snippet-annotations"], options["annotations-risk-level"], options["global-allowed-response-headers"] = "true", "Critical", "X-Added"
 	if w.believing = w.seldom(2); w.believing {
 		options["use-forwarded-headers"], options["compute-full-forwarded-for"], options["proxy-real-ip-cidr"] = "true", "true", "127.0.0.0/8"
 	}
@@ -166,9 +166,11 @@ func (w *ingressWorld) ask(host string, tls bool, targets []string, fields ...[]
 }
 
 func (w *ingressWorld) drawPaths(host string) {
-	options := []([]string){{"enable-cors", "true"}, {"cors-allow-origin", "http://a.example", "*"}, {"upstream-vhost", "v.example"}, {"proxy-redirect-from", "http://pod.example/", "off"},
-		{"proxy-cookie-path", "/x /z"}, {"proxy-cookie-domain", "a.example b.example"}, {"proxy-body-size", "3", "1m"}, {"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"},
-		{"denylist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"configuration-snippet", `more_set_headers "X-Set: $host";`}}
+	options := [][]string{{"enable-cors", "true"}, {"cors-allow-origin", "http://a.example", "http://*.example, http://x.test", "*"}, {"cors-allow-methods", "GET, PUT"}, {"cors-allow-headers", "X-A, X-B"},
+		{"cors-expose-headers", "*, X-E"}, {"cors-max-age", "60"}, {"cors-allow-credentials", "false"}, {"upstream-vhost", "v.example", "$host"}, {"proxy-redirect-from", "http://pod.example/", "off"},
+		{"proxy-cookie-path", "/x /z"}, {"proxy-cookie-domain", "a.example b.example"}, {"proxy-body-size", "3", "1m"}, {"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"custom-headers", "default/added"},
+		{"denylist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"load-balance", "ewma"}, {"proxy-next-upstream", "error http_503"}, {"proxy-http-version", "1.0"},
+		{"configuration-snippet", `more_set_headers "X-Set: $host";`, "add_header X-Path $uri always;", "proxy_set_header X-Path $uri;", "rewrite ^/a/b(.*)$ /moved$1 break;"}}
 	some := func() map[string]string {
 		drawn := w.options(5, options...)
 		if drawn["proxy-redirect-from"] != "" {

@@ -109,17 +109,12 @@ func newServed(name, plain, secure string) *served {
 func (w *ingressWorld) byIngressNginx(n *lab.IngressNginx) *served {
 	w.t.Helper()
 	var ports [4]int
-	var held []net.Listener
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			w.t.Fatal(err)
+	for i, port := 0, 20_000; i < len(ports); port++ { // below those that others are given when they ask for any
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			l.Close()
+			ports[i] = port
+			i++
 		}
-		held = append(held, l)
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	for _, l := range held {
-		l.Close()
 	}
 	if err := n.Serve(w.objects, "default/options", ports); err != nil {
 		w.t.Fatal(err)
@@ -173,7 +168,13 @@ func (w *ingressWorld) byUs() *served {
 func (w *ingressWorld) await(s *served) {
 	w.t.Helper()
 	w.ends = append(w.ends, s.client.CloseIdleConnections)
-	w.until(s.name+" serves", func() bool { return s.ask(w.t, w.requests[0])[0] == "200" })
+	var said []string
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Logf("%s: %q", s.name, said)
+		}
+	})
+	w.until(s.name+" serves", func() bool { said = s.ask(w.t, w.requests[0]); return said[0] == "200" })
 }
 
 func (w *ingressWorld) until(what string, ok func() bool) {
