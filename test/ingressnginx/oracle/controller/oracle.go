@@ -5,11 +5,13 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/eapache/channels"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clientset "k8s.io/client-go/kubernetes"
 
@@ -51,8 +53,43 @@ func NewOracle(client clientset.Interface, options string, ports [4]int) (*Oracl
 	n.store = store.New("", labels.Everything(), options, "", "", "", time.Hour, client, n.updateCh, false, true, classes, true)
 	o := &Oracle{controller: n}
 	n.store.Run(n.stopCh)
+	if err := o.settle(client); err != nil {
+		o.Close()
+		return nil, err
+	}
 	_, _, o.plan = n.getConfiguration(n.store.ListIngresses())
 	return o, nil
+}
+
+// settle waits until the store has all Ingresses, and the certificates that they name: when its
+// informers have synced, they still hand over what they have. Of an Ingress that ingress-nginx
+// refuses it waits in vain.
+func (o *Oracle) settle(client clientset.Interface) error {
+	list, err := client.NetworkingV1().Ingresses("").List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	store := o.controller.store
+	lacks := func() error {
+		if n := len(store.ListIngresses()); n != len(list.Items) {
+			return fmt.Errorf("it serves %d of %d Ingresses", n, len(list.Items))
+		}
+		for _, i := range list.Items {
+			for _, t := range i.Spec.TLS {
+				if _, err := store.GetLocalSSLCert(i.Namespace + "/" + t.SecretName); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	for range 1000 {
+		if err = lacks(); err == nil {
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
 }
 
 // Conf returns the nginx.conf.
