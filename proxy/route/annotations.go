@@ -3,6 +3,7 @@ package route
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"strings"
@@ -218,6 +219,7 @@ func (s *settings) close(name, why string) finding {
 		s.closed = fmt.Sprintf("annotation %s %s", name, why)
 	}
 	s.shut = true
+	s.clients.Unclear = s.clients.Unclear || strings.Contains(name, "auth-tls-")
 	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; mend that, or remove the annotation if the route may be open", name, why)}
 }
 
@@ -250,16 +252,26 @@ func isOn(value string) bool { return !slices.Contains([]string{"", "false", "of
 // a rule would lead to, as "location = /metrics { return 404; }" does. A snippet is never
 // executed, so a route that relied on one would stand open.
 func guardsAccess(snippet string) bool {
-	before := ""
-	for word := range strings.FieldsFuncSeq(snippet, func(r rune) bool {
-		return r != '_' && (r < 'a' || 'z' < r) && (r < '0' || '9' < r)
-	}) {
-		if slices.Contains([]string{"allow", "deny", "satisfy", "401", "403", "ssl_verify_client", "access_by_lua_block", "access_by_lua_file"}, word) ||
-			strings.HasPrefix(word, "auth_") || strings.HasPrefix(word, "limit_except") ||
-			before == "return" && slices.Contains([]string{"404", "405", "444"}, word) {
-			return true
-		}
-		before = word
+	for range guardWords(snippet) {
+		return true
 	}
 	return strings.Contains(snippet, " internal;")
+}
+
+// guardWords are the words by which a snippet decides that.
+func guardWords(snippet string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		before := ""
+		for word := range strings.FieldsFuncSeq(snippet, func(r rune) bool {
+			return r != '_' && (r < 'a' || 'z' < r) && (r < '0' || '9' < r)
+		}) {
+			guards := slices.Contains([]string{"allow", "deny", "satisfy", "401", "403", "ssl_verify_client", "access_by_lua_block", "access_by_lua_file"}, word) ||
+				strings.HasPrefix(word, "auth_") || strings.HasPrefix(word, "limit_except") ||
+				before == "return" && slices.Contains([]string{"404", "405", "444"}, word)
+			if guards && !yield(word) {
+				return
+			}
+			before = word
+		}
+	}
 }

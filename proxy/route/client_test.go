@@ -51,6 +51,68 @@ func TestWhoIsAskedForCertificates(t *testing.T) {
 	}
 }
 
+// TestAskedInVain: where it is not understood which certificates an Ingress of an adopted class
+// asks for, those that share that are as closed as its own paths, and told. What else closes it
+// keeps nobody from asking.
+func TestAskedInVain(t *testing.T) {
+	root := certificate.Root(t, "root").PEM()
+	for _, test := range []struct {
+		name    string
+		with    map[string]string
+		unclear bool
+	}{
+		{"no Secret", map[string]string{"auth-tls-secret": "none"}, true},
+		{"no authority", map[string]string{"auth-tls-secret": "empty"}, true},
+		{"a pattern of PCRE", map[string]string{"auth-tls-secret": "ca", "auth-tls-match-cn": "CN=(?=a)"}, true},
+		{"no mode", map[string]string{"auth-tls-secret": "ca", "auth-tls-verify-client": "sometimes"}, true},
+		{"no name of a Secret", map[string]string{"auth-tls-verify-client": "on"}, true},
+		{"closed by another option", map[string]string{"auth-tls-secret": "ca", "auth-type": "digest"}, false},
+	} {
+		c := newCrime().others.With(certificate.Authorities("n", "ca", root)).With(certificate.Authorities("n", "empty", nil))
+		add := func(namespace, name string, with map[string]string) {
+			given := map[string]string{}
+			for key, value := range with {
+				given[NginxPrefix+key] = value
+			}
+			ing := fuzzIngress(namespace, "clients.test", given, "/"+name)
+			class := "nginx"
+			ing.Name, ing.Spec.IngressClassName = name, &class
+			c = c.With(ing)
+		}
+		add("n", "asks", test.with)
+		add("n", "beside", nil)
+		add("n", "itself", map[string]string{"auth-tls-secret": "ca"})
+		add("evil", "theirs", nil)
+		table := Compile(c, nil, crimeOptions())
+		for r := range table.Routes() {
+			switch asks := r.Filters != nil && r.Filters.Clients.Asks(); r.Path {
+			case "/asks":
+				if r.Closed == "" {
+					t.Errorf("%s: it is not closed", test.name)
+				}
+			case "/beside":
+				if !asks || r.Closed != "" != test.unclear || r.Backend < 0 != test.unclear {
+					t.Errorf("%s: beside it clients are asked %v, closed %q", test.name, asks, r.Closed)
+				}
+			case "/itself":
+				if !asks || r.Closed != "" {
+					t.Errorf("%s: who asks itself asks %v", test.name, asks)
+				}
+			case "/theirs":
+				if asks {
+					t.Errorf("%s: clients of another namespace are asked", test.name)
+				}
+			}
+		}
+		told := slices.ContainsFunc(table.Problems, func(p snapshot.Problem) bool {
+			return p.Object.Name == "beside" && p.Reason == RouteClosed && strings.Contains(p.Message, "n/asks")
+		})
+		if told != test.unclear {
+			t.Errorf("%s: told is %v: %v", test.name, told, table.Problems)
+		}
+	}
+}
+
 // TestAskedAuthorities: clients are asked where any request of the server name may
 // need a certificate, and shown the authorities where there is one choice of them.
 func TestAskedAuthorities(t *testing.T) {

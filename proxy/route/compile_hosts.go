@@ -54,6 +54,7 @@ func (w *compiler) compileHost(name string) *host {
 	}
 	b.tls = w.tlsAbove(name, parts) || slices.ContainsFunc(parts, func(c *part) bool { return c.tls })
 	b.clients = clientsOf(parts)
+	b.tellOfClients(parts)
 	b.takeDenied(parts)
 	b.tellOfHost(parts)
 	b.passed = b.passthrough(parts)
@@ -121,11 +122,11 @@ type hostBuilder struct {
 	fallback  *Route
 	certs     []*keyPair // of different kinds
 	sealed    bool
-	tls       bool                          // some Ingress has a tls entry for the host, or for the wildcard host above
-	clients   map[string]*filter.ClientCert // by namespace, see clientsOf
-	denied    map[string]*deniedTogether    // the same, see takeDenied
-	passed    *Passthrough                  // nil: connections are decrypted
-	certOwner *part                         // of the oldest of them
+	tls       bool                       // some Ingress has a tls entry for the host, or for the wildcard host above
+	clients   map[string]*sharedClients  // by namespace, see clientsOf
+	denied    map[string]*deniedTogether // the same, see takeDenied
+	passed    *Passthrough               // nil: connections are decrypted
+	certOwner *part                      // of the oldest of them
 	fallOwner *part
 	problems  []snapshot.Problem
 }

@@ -2,6 +2,7 @@ package route
 
 import (
 	"crypto/x509"
+	"fmt"
 
 	"quayside.io/proxy/filter"
 )
@@ -11,10 +12,17 @@ import (
 // others; but in adopted classes what one Ingress asks holds for those of its
 // namespace, too, which say nothing themselves: they were guarded before.
 
+// sharedClients is what an Ingress asks of the clients of others.
+type sharedClients struct {
+	cert   *filter.ClientCert
+	closed string // why nobody passes; empty: who has such a certificate does
+	unread bool   // see Route.Unread
+}
+
 // clientsOf returns what holds for the routes of adopted classes in each namespace,
 // nil for nothing. The oldest Ingress counts.
-func clientsOf(parts []*part) map[string]*filter.ClientCert {
-	var all map[string]*filter.ClientCert
+func clientsOf(parts []*part) map[string]*sharedClients {
+	var all map[string]*sharedClients
 	for _, c := range parts {
 		r := c.anyRoute()
 		namespace := c.unit.ref.Namespace
@@ -22,11 +30,27 @@ func clientsOf(parts []*part) map[string]*filter.ClientCert {
 			continue
 		}
 		if all == nil {
-			all = map[string]*filter.ClientCert{}
+			all = map[string]*sharedClients{}
 		}
-		all[namespace] = r.Filters.Clients
+		s := &sharedClients{cert: r.Filters.Clients}
+		if s.cert.Unclear {
+			s.closed, s.unread = fmt.Sprintf("%s asks clients for certificates by auth-tls annotations that are not obeyed", c.unit.ref), r.Unread
+		}
+		all[namespace] = s
 	}
 	return all
+}
+
+// tellOfClients tells those whom that closes.
+func (b *hostBuilder) tellOfClients(parts []*part) {
+	for _, c := range parts {
+		r, s := c.anyRoute(), b.clients[c.unit.ref.Namespace]
+		if r == nil || s == nil || s.closed == "" || s.unread || !sharesClients(r) {
+			continue
+		}
+		b.told(c, RouteClosed, fmt.Sprintf("host %s: %s, in ingress-nginx for all paths of the host, "+
+			"so every request gets a 503; mend those, or give this Ingress auth-tls-secret of its own", c.host, s.closed))
+	}
 }
 
 // sharesClients reports whether r takes what others of its namespace ask of clients.
@@ -36,8 +60,11 @@ func sharesClients(r *Route) bool {
 }
 
 // ask has clients of r, which is a copy, asked for a certificate.
-func (r *Route) ask(c *filter.ClientCert) {
-	r.guard(func(f *filter.Settings) { f.Clients = c })
+func (r *Route) ask(s *sharedClients) {
+	r.guard(func(f *filter.Settings) { f.Clients = s.cert })
+	if s.closed != "" && r.Closed == "" {
+		r.Closed, r.Unread, r.Backend, r.Split, r.Detours = s.closed, s.unread, -1, nil, nil
+	}
 }
 
 // clientCAs says which certificates clients are asked for. With no pool any will
@@ -49,7 +76,7 @@ func clientCAsOf(routes []*Route) *clientCAs {
 	var asked *filter.ClientCert
 	for _, r := range routes {
 		switch f := r.Filters; {
-		case f == nil || !f.Clients.Asks():
+		case f == nil || !f.Clients.Asks() || f.Clients.Unclear:
 		case asked == nil:
 			asked = f.Clients
 		case asked != f.Clients:

@@ -16,24 +16,29 @@ import (
 // In nginx what a server-snippet says holds for all of a host. Here it holds for the paths that
 // its namespace has there: an Ingress that has none of its own has that of the oldest which has
 // one, as if it were its own. Whoever has another keeps it: it may guard what that would open.
+// One that guards access closes whoever would have it, where it is not obeyed, or does not go with
+// what that says itself; but in nginx, too, lists of addresses of a path, and the service that it
+// asks, stand in the place of those of the host.
 
 // serverSnippet is one that says more than what is denied.
 type serverSnippet struct {
 	text    string
 	indexes []int                // by which the scripts of who has it know the variables that it may set
 	places  []filter.ScriptPlace // its locations
+	shuts   bool                 // it guards access, and is not obeyed
 }
 
 // loan is a server-snippet that an Ingress has from another of its namespace on some host.
 type loan struct {
-	from snapshot.Ref
-	text string
+	from  snapshot.Ref
+	text  string
+	shuts bool // see serverSnippet
 }
 
-// lent is a loan, and why it does not hold; "": it does.
+// lent is a loan, and why it does not hold; "": it does, or closes what has it for the reason shut.
 type lent struct {
 	loan
-	why string
+	why, shut string
 }
 
 // loanKey is who has it, and where.
@@ -57,7 +62,7 @@ func (w *compiler) lendSnippets(sources []source, had bool) {
 			u, _ := w.units.get(key)
 			c, due := u.find(host), loan{}
 			if first := lenders[u.ref.Namespace]; first != nil && u.borrows && c.aliasOf == nil && (len(c.routes) > 0 || c.fallback != nil) {
-				due = loan{first.ref, first.ofHost.text}
+				due = loan{first.ref, first.ofHost.text, first.ofHost.shuts}
 			}
 			if c.loan() != due {
 				w.loans[loanKey{key, host}] = due
@@ -101,7 +106,7 @@ func (b *unitBuilder) hostSnippet() {
 // nowhere gives the hosts of an Ingress with a server-snippet what nginx makes of requests that no
 // path leads to: the snippet acts on them, and else they are answered with 404.
 func (b *unitBuilder) nowhere() {
-	if b.ofHost == nil || b.w.t.state.options.DefaultBackend != (snapshot.Key{}) {
+	if b.ofHost == nil || b.ofHost.shuts || b.w.t.state.options.DefaultBackend != (snapshot.Key{}) {
 		return
 	}
 	own, _ := b.with(b.ofHostAlone(), &b.settings.snippets.known) // of which the Ingress has been told
@@ -201,18 +206,43 @@ func (b *unitBuilder) borrow(l loan) *unitBuilder {
 			own.lent.why = cmp.Or(own.lent.why, f.message)
 		}
 	}
-	if s.ofHost != nil && s.closed == b.settings.closed {
+	switch {
+	case l.shuts:
+		own.lent.shut = guardsRaw
+	case s.ofHost != nil && s.closed == b.settings.closed:
 		own.lent.why = "" // and whose it is knows what it does in part
+	case !b.settings.standsFor(l.text):
+		own.lent.shut = "guards access, and does not go with what this Ingress says itself"
+	}
+	if own.lent.shut != "" {
+		own.lent.shut = fmt.Sprintf("the server-snippet of %s %s", l.from, own.lent.shut)
+		own.lent.why, s.closed = "", cmp.Or(b.settings.closed, own.lent.shut)
 	}
 	own.filters, own.terms = s.filtersOf(), own.termsOf()
 	return own
+}
+
+// standsFor reports whether what s guards by stands in the place of all that a server-snippet does.
+func (s *settings) standsFor(text string) bool {
+	for word := range guardWords(text) {
+		switch {
+		case (word == "allow" || word == "deny") && s.filters.Access != nil:
+		case strings.HasPrefix(word, "auth_request") && s.external.URL != nil:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // tellOfHost tells an Ingress for whose paths on the host its server-snippet does not hold, and of
 // locations in it that no path leads to.
 func (b *hostBuilder) tellOfHost(parts []*part) {
 	for _, c := range parts {
-		if c.unit.ofHost == nil {
+		if c.lent != nil && c.lent.shut != "" {
+			b.told(c, RouteClosed, fmt.Sprintf("host %s: %s, in ingress-nginx for all paths of the host, so every request gets a 503; mend that, or give this Ingress a server-snippet of its own", c.host, c.lent.shut))
+		}
+		if c.unit.ofHost == nil || c.unit.ofHost.shuts {
 			continue
 		}
 		i := slices.IndexFunc(parts, func(o *part) bool { return (len(o.routes) > 0 || o.fallback != nil) && !o.has(c.unit) })

@@ -19,7 +19,7 @@ func clientCerts() []option {
 		{key: "auth-tls-secret", scope: ofHost, risk: riskMedium, effect: applied, guard: true, parse: parseClientSecret,
 			doc: "authorities that sign client certificates",
 			differ: "guards the paths of its own Ingress, and in adopted classes those on its hosts in its namespace that say nothing themselves, save for challenges of ACME; " +
-				"every certificate in ca.crt is trusted by itself; a missing Secret, or one of another namespace, closes the route"},
+				"every certificate in ca.crt is trusted by itself; a missing Secret, or one of another namespace, closes the route, and theirs"},
 		{key: "auth-tls-verify-client", scope: ofHost, unset: "on", risk: riskMedium, effect: applied, guard: true, parse: parseClientMode,
 			doc: "whether a client certificate is needed", differ: "without auth-tls-secret it closes the route; a request without TLS has no certificate, and is refused where one is needed"},
 		{key: "auth-tls-verify-depth", scope: ofHost, unset: "1", risk: riskLow, effect: applied, guard: true, parse: parseClientDepth,
@@ -95,22 +95,22 @@ func parseClientPass(s *settings, value string) (err error) {
 }
 
 // finishClients closes the routes of an Ingress that wants certificates but does not
-// say well enough which.
-func (s *settings) finishClients(r refs) *finding {
+// say well enough which. Others may have to ask for them, too, whatever closes its own.
+func (s *settings) finishClients(r refs) (wrong *finding) {
 	o := &s.clients
-	if !o.given || s.closed != "" || o.Mode == filter.ClientOff && o.secret == "" {
+	if !o.given || o.Mode == filter.ClientOff && o.secret == "" {
 		return nil
 	}
 	made := o.ClientCert
 	made.Depth = orElse(made.Depth, 1)
-	if made.Mode != filter.ClientOff {
+	if made.Mode != filter.ClientOff && !made.Unclear {
 		if err := o.complete(&made, r); err != nil {
 			f := s.closeFor("auth-tls-secret", "guards access and ", err)
-			return &f
+			made.Unclear, wrong = true, &f
 		}
 	}
 	s.filters.Clients = &made
-	return nil
+	return wrong
 }
 
 // complete reads what the keys name.

@@ -73,6 +73,9 @@ func parseSnippet(key string, ofHost bool) func(s *settings, value string) error
 		if err == nil && ofHost && (!made.Script.IsEmpty() || len(made.Options)+len(made.Passages) > 0) {
 			s.ofHost = &serverSnippet{text: value, indexes: s.snippets.known.Indexes()}
 		}
+		if err != nil && ofHost && guardsAccess(value) {
+			s.ofHost = &serverSnippet{text: value, shuts: true}
+		}
 		if err == nil {
 			err = inPart(1, made.Skipped)
 		}

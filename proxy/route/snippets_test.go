@@ -180,6 +180,65 @@ func TestServerSnippetsThatDoNotHold(t *testing.T) {
 	}
 }
 
+// TestServerSnippetsThatShut: one that guards access and is not obeyed closes those of its
+// namespace on the host, too, which have none, until it is mended.
+func TestServerSnippetsThatShut(t *testing.T) {
+	first, own, other, beside := deniedIngress("a", "first", "/", ""), deniedIngress("a", "own", "/own", ""), deniedIngress("b", "other", "/other", ""), deniedIngress("a", "beside", "/beside", "")
+	own.Annotations = map[string]string{OwnPrefix + "server-snippet": "add_header X-A a;"}
+	options := Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName}}
+	var table *Table
+	for _, c := range []struct {
+		snippet string
+		shuts   bool
+	}{
+		{"deny 10.0.0.1; perl_set $x 'sub {}';", true}, {"add_header X-A b; perl_set $x 'sub {}';", false}, {"deny 10.0.0.1;", false}, {"auth_request /in; perl_set $x 'sub {}';", true}, {"", false},
+	} {
+		first = first.DeepCopy()
+		first.Annotations = map[string]string{OwnPrefix + "server-snippet": c.snippet}
+		table = Compile(snapshot.Of(deniedService("a"), deniedService("b"), first, own, other, beside), table, options)
+		for path, shut := range map[string]bool{"/": c.shuts, "/beside": c.shuts, "/own": false, "/other": false} {
+			r, _ := table.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte(path), Path: []byte(path)})
+			if (r.Closed != "") != shut {
+				t.Errorf("%q: %s is closed %q", c.snippet, path, r.Closed)
+			}
+		}
+		told := slices.ContainsFunc(table.Problems, func(p snapshot.Problem) bool {
+			return p.Object.Key.Name == "beside" && p.Reason == RouteClosed && strings.Contains(p.Message, "Ingress a/first")
+		})
+		if told != c.shuts {
+			t.Errorf("%q: %v", c.snippet, table.Problems)
+		}
+	}
+}
+
+// TestServerSnippetsThatAreStoodFor: an Ingress has lists of addresses, or a service that is asked,
+// in the place of those of a server-snippet. One that guards by something else as well closes it.
+func TestServerSnippetsThatAreStoodFor(t *testing.T) {
+	const asks = " auth_request /in; location = /in { internal; proxy_pass http://web.a.svc; }"
+	for _, c := range []struct {
+		snippet, key, value string
+		closed              bool
+	}{
+		{"allow 10.0.0.0/8; deny all;", "whitelist-source-range", "192.0.2.0/24", false},
+		{"allow 10.0.0.0/8; deny all; if ($http_x) { return 403; }", "whitelist-source-range", "192.0.2.0/24", true},
+		{"allow 10.0.0.0/8; deny all;" + asks, "whitelist-source-range", "192.0.2.0/24", true},
+		{asks, "auth-url", "http://auth.a.svc/", false},
+		{asks + " if ($http_x) { return 404; }", "auth-url", "http://auth.a.svc/", true},
+		{"if ($http_x) { return 403; }", "auth-url", "http://auth.a.svc/", false}, // both hold
+		{"add_header X-A a;", "whitelist-source-range", "192.0.2.0/24", false},
+	} {
+		first, second := deniedIngress("a", "first", "/", ""), deniedIngress("a", "second", "/x", "")
+		first.Annotations = map[string]string{OwnPrefix + "server-snippet": c.snippet}
+		second.Annotations = map[string]string{OwnPrefix + c.key: c.value}
+		table := Compile(snapshot.Of(deniedService("a"), first, second), nil, Options{Classes: ingressclass.Rules{Name: ingressclass.DefaultName}})
+		r, _ := table.Match(&exchange.Request{Method: []byte("GET"), Host: []byte("shop.test"), Target: []byte("/x"), Path: []byte("/x")})
+		told := slices.ContainsFunc(table.Problems, func(p snapshot.Problem) bool { return p.Object.Key.Name == "second" && p.Reason == RouteClosed })
+		if closed := r.Closed != ""; closed != c.closed || told != c.closed {
+			t.Errorf("%q beside %s: closed %q, %v", c.snippet, c.key, r.Closed, table.Problems)
+		}
+	}
+}
+
 // TestServerSnippetsWhereNoPathLeads: where a host is all of one class, the server-snippet acts on
 // what no path leads to. A default backend comes before that.
 func TestServerSnippetsWhereNoPathLeads(t *testing.T) {
