@@ -75,19 +75,19 @@ func except(a, b []string) []string {
 
 // served is who serves a world, and where.
 type served struct {
-	name      string
-	addresses [2]string // of HTTP and HTTPS
-	client    *http.Client
+	name   string
+	client *http.Client
+	ports  *regexp.Regexp // in what it says
 }
 
+// newServed is who listens at two addresses: for HTTP, and for HTTPS.
 func newServed(name, plain, secure string) *served {
-	s := &served{name: name, addresses: [2]string{plain, secure}}
+	s := &served{name: name, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
 	to := func(address string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}
 	}
-	config := &tls.Config{InsecureSkipVerify: true}
 	s.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{DialContext: to(plain), DisableCompression: true,
@@ -97,9 +97,7 @@ func newServed(name, plain, secure string) *served {
 				if err != nil {
 					return nil, err
 				}
-				own := config.Clone()
-				own.ServerName = host
-				return tls.Client(c, own), nil
+				return tls.Client(c, &tls.Config{ServerName: host, InsecureSkipVerify: true}), nil
 			}},
 	}
 	return s
@@ -226,17 +224,16 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	ports := regexp.MustCompile(":(" + portOf(s.addresses[0]) + "|" + portOf(s.addresses[1]) + `)\b`)
 	lines := []string{strconv.Itoa(response.StatusCode)}
 	for name, values := range response.Header {
 		for _, value := range values {
-			if line := answerField(name, ports.ReplaceAllString(value, ""), r); line != "" {
+			if line := answerField(name, s.ports.ReplaceAllString(value, ""), r); line != "" {
 				lines = append(lines, line)
 			}
 		}
 	}
 	slices.Sort(lines[1:])
-	if pod := ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
+	if pod := s.ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
 		lines = append(lines, strings.Split(pod, "\n")...)
 	}
 	return lines
