@@ -117,6 +117,22 @@ type others struct {
 	flags        string   // of its build
 }
 
+// buildIn is build in the cache, with a lock of it held. source is within the tree, and do is told
+// where that is.
+func (o others) buildIn(lock string, logf func(string, ...any), do func(source, dir string) error) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	cache, unlock, err := lockCache(lock)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	o.source = filepath.Join(root, o.source)
+	return o.build(cache, logf, func(dir string) error { return do(o.source, dir) })
+}
+
 // build has do fill a folder once per version of what is built and of the Go toolchain.
 func (o others) build(cache string, logf func(string, ...any), do func(dir string) error) (string, error) {
 	sum := sha256.New()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -72,27 +71,15 @@ func (n *IngressNginx) Close() error { return n.oracle.Close() }
 
 // ingressNginxOracle returns a folder with it as an oracle.
 func ingressNginxOracle(ctx context.Context, logf func(string, ...any)) (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	cache, unlock, err := lockCache("lock-ingress-nginx")
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	source := filepath.Join(root, "test/ingressnginx")
-	o := others{name: "ingress-nginx as an oracle", folder: "ingress-nginx", source: source,
+	o := others{name: "ingress-nginx as an oracle", folder: "ingress-nginx", source: "test/ingressnginx",
 		files: []string{"go.mod", "go.sum", oracleMain, oracleOf("controller")}, flags: fmt.Sprint(ingressNginxChanges)}
-	return o.build(cache, logf, func(dir string) error {
-		list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", ingressNginxModule)
-		list.Dir, list.Env = source, append(os.Environ(), "GOWORK=off")
-		folder, err := list.Output()
+	return o.buildIn("lock-ingress-nginx", logf, func(source, dir string) error {
+		_, folder, err := moduleFolder(ctx, source, ingressNginxModule)
 		if err != nil {
-			return fmt.Errorf("lab: where %s is: %w", ingressNginxModule, err)
+			return err
 		}
 		own := filepath.Join(dir, "source")
-		if err := copyIngressNginx(source, strings.TrimSpace(string(folder)), own); err != nil {
+		if err := copyIngressNginx(source, folder, own); err != nil {
 			return fmt.Errorf("lab: %w", err)
 		}
 		return goBuild(ctx, source, filepath.Join(dir, "oracle"), "-modfile="+filepath.Join(own, "oracle.mod"), "-tags=oracle", ingressNginxModule+"/cmd/oracle")

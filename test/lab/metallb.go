@@ -35,18 +35,8 @@ type MetalLB struct {
 
 // metalLBBinaries builds them, and puts the manifest of the same version beside.
 func metalLBBinaries(ctx context.Context, logf func(string, ...any)) (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	cache, unlock, err := lockCache("lock-metallb") // nobody else waits for it
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	source := filepath.Join(root, "test/metallb")
-	o := others{name: "MetalLB", folder: "metallb", source: source, files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go"}}
-	return o.build(cache, logf, func(dir string) error {
+	o := others{name: "MetalLB", folder: "metallb", source: "test/metallb", files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go"}}
+	return o.buildIn("lock-metallb", logf, func(source, dir string) error { // nobody else waits for it
 		err := goBuild(ctx, source, dir+string(filepath.Separator), metalLBModule+"/controller", metalLBModule+"/speaker")
 		if err != nil {
 			return err

@@ -89,43 +89,23 @@ func (o *Oracle) Close() error {
 
 // kubeProxyOracle returns the folder with kube-proxy as an oracle.
 func kubeProxyOracle(ctx context.Context, logf func(string, ...any)) (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	cache, unlock, err := lockCache("lock")
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	o := others{name: "kube-proxy as an oracle", folder: "kube-oracle", source: filepath.Join(root, "test/lab/kube"),
-		files: []string{"go.mod", "go.sum", "endpoints/main.go"}}
-	return o.build(cache, logf, func(dir string) error {
-		return goBuild(ctx, o.source, filepath.Join(dir, "endpoints"), "./endpoints")
+	o := others{name: "kube-proxy as an oracle", folder: "kube-oracle", source: "test/lab/kube", files: []string{"go.mod", "go.sum", "endpoints/main.go"}}
+	return o.buildIn("lock", logf, func(source, dir string) error {
+		return goBuild(ctx, source, filepath.Join(dir, "endpoints"), "./endpoints")
 	})
 }
 
-// oracleMain is where main of every oracle is in test/metallb, and oracleOf is where the rest of
-// that for a part of MetalLB is.
+// oracleMain is where main of every oracle is in test/metallb and in test/ingressnginx, and
+// oracleOf is where the rest of that for a part of what is asked is.
 const oracleMain = "oracle/main.go"
 
 func oracleOf(part string) string { return filepath.Join("oracle", part, "oracle.go") }
 
 // metalLBOracles returns a folder with the parts of MetalLB as oracles.
 func metalLBOracles(ctx context.Context, logf func(string, ...any)) (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	cache, unlock, err := lockCache("lock-metallb")
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	source := filepath.Join(root, "test/metallb")
-	o := others{name: "MetalLB as an oracle", folder: "metallb-oracle", source: source,
+	o := others{name: "MetalLB as an oracle", folder: "metallb-oracle", source: "test/metallb",
 		files: []string{"go.mod", "go.sum", "frrk8s/api/v1beta1/types.go", oracleMain, oracleOf("controller"), oracleOf("speaker")}}
-	return o.build(cache, logf, func(dir string) error {
+	return o.buildIn("lock-metallb", logf, func(source, dir string) error {
 		folder, err := metalLBFolder(ctx, source)
 		if err != nil {
 			return err
@@ -189,15 +169,25 @@ func placeOracle(source, own, part string) error {
 	)
 }
 
-// metalLBFolder is where go has MetalLB's source, which must be of MetalLBVersion.
-func metalLBFolder(ctx context.Context, source string) (string, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", metalLBModule)
+// moduleFolder is where go has the source of a module, of the version that go.mod in source
+// requires.
+func moduleFolder(ctx context.Context, source, module string) (version, folder string, err error) {
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", module)
 	list.Dir, list.Env = source, append(os.Environ(), "GOWORK=off")
-	module, err := list.Output()
+	said, err := list.Output()
 	if err != nil {
-		return "", fmt.Errorf("lab: where %s is: %w", metalLBModule, err)
+		return "", "", fmt.Errorf("lab: where %s is: %w", module, err)
 	}
-	version, folder, _ := strings.Cut(strings.TrimSpace(string(module)), " ")
+	version, folder, _ = strings.Cut(strings.TrimSpace(string(said)), " ")
+	return version, folder, nil
+}
+
+// metalLBFolder is that of MetalLB, which must be of MetalLBVersion.
+func metalLBFolder(ctx context.Context, source string) (string, error) {
+	version, folder, err := moduleFolder(ctx, source, metalLBModule)
+	if err != nil {
+		return "", err
+	}
 	if version != "v"+MetalLBVersion {
 		return "", fmt.Errorf("lab: go.mod has MetalLB %s, MetalLBVersion is %s", version, MetalLBVersion)
 	}

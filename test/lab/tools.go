@@ -20,18 +20,8 @@ func (v *Cluster) Tools(folder string) {
 
 // buildTools builds kubectl and Helm, at the versions of test/lab/tools/go.mod.
 func buildTools(ctx context.Context, logf func(string, ...any)) (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	cache, unlock, err := lockCache("lock-tools") // nobody else waits for it
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	source := filepath.Join(root, "test/lab/tools")
-	o := others{name: "kubectl and Helm", folder: "tools", source: source, files: []string{"go.mod", "go.sum"}}
-	return o.build(cache, logf, func(dir string) error {
+	o := others{name: "kubectl and Helm", folder: "tools", source: "test/lab/tools", files: []string{"go.mod", "go.sum"}}
+	return o.buildIn("lock-tools", logf, func(source, dir string) error { // nobody else waits for it
 		return goBuild(ctx, source, dir+string(filepath.Separator), "helm.sh/helm/v3/cmd/helm", "k8s.io/kubernetes/cmd/kubectl")
 	})
 }
