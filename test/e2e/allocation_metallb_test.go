@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -62,7 +63,7 @@ func metalLBOracle(t *testing.T, part string, usual, soak int) (oracle *lab.Orac
 }
 
 // until closes an oracle at the end of the test, which is after the end of its own context.
-func until(t *testing.T, oracle *lab.Oracle, err error) *lab.Oracle {
+func until[O io.Closer](t *testing.T, oracle O, err error) O {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -122,12 +122,12 @@ func (w *ingressWorld) ingress(host string, options map[string]string, tls bool,
 	for name, value := range options {
 		i.Annotations["nginx.ingress.kubernetes.io/"+name] = value
 	}
-	http := &networkingv1.HTTPIngressRuleValue{}
+	paths := &networkingv1.HTTPIngressRuleValue{}
 	for _, r := range rules {
 		service := &networkingv1.IngressServiceBackend{Name: w.service(), Port: networkingv1.ServiceBackendPort{Number: 80}}
-		http.Paths = append(http.Paths, networkingv1.HTTPIngressPath{Path: r.path, PathType: &r.kind, Backend: networkingv1.IngressBackend{Service: service}})
+		paths.Paths = append(paths.Paths, networkingv1.HTTPIngressPath{Path: r.path, PathType: &r.kind, Backend: networkingv1.IngressBackend{Service: service}})
 	}
-	i.Spec.Rules = []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: http}}}
+	i.Spec.Rules = []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: paths}}}
 	if tls {
 		i.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{host}, SecretName: "pair"}}
 	}

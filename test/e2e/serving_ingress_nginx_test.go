@@ -38,16 +38,8 @@ func TestServesAsIngressNginx(t *testing.T) {
 		}
 		t.Skipf("%v; run `make packages` as root", err)
 	}
-	folder := t.TempDir()
-	theirs, err := lab.NewIngressNginx(context.WithoutCancel(t.Context()), folder, t.Logf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := theirs.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	theirs, err := lab.NewIngressNginx(context.WithoutCancel(t.Context()), t.TempDir(), t.Logf)
+	theirs = until(t, theirs, err)
 	differ := 0
 	for seed := range drawn(3, 60) {
 		w := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 5))})
@@ -147,7 +139,7 @@ func (w *ingressWorld) byUs() *served {
 			w.t.Error(err)
 		}
 	})
-	w.until("our proxy is ready", func() bool { return p.Ready() == nil })
+	await(w.t, 30*time.Second, "proxy of ours that is ready", func() bool { return p.Ready() == nil })
 	state, _ := p.State().(proxy.State)
 	var bound [2]string
 	for _, l := range state.Listeners {
@@ -172,16 +164,7 @@ func (w *ingressWorld) await(s *served) {
 			w.t.Logf("%s: %q", s.name, said)
 		}
 	})
-	w.until(s.name+" serves", func() bool { said = s.ask(w.t, w.requests[0]); return said[0] == "200" })
-}
-
-func (w *ingressWorld) until(what string, ok func() bool) {
-	w.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("after half a minute it does not hold that %s", what)
-		}
-	}
+	await(w.t, 30*time.Second, s.name+" that serves", func() bool { said = s.ask(w.t, w.requests[0]); return said[0] == "200" })
 }
 
 // ingressRequest is what a client sends.
