@@ -138,10 +138,7 @@ func New(o Options) *Dispatcher {
 // t.Backends[i], and may be nil where that is free. Requests under way keep the
 // table that they began with.
 func (d *Dispatcher) SetTable(t *route.Table, backends []Forwarder) {
-	r := &routing{table: t, backends: backends, plans: &plans{}, front: t.Front.Chain(), forwarded: d.forwarded.With(t.Front)}
-	if t.Unrouted != nil {
-		r.unrouted = filter.Compile(t.Unrouted, filter.Host{}, d.tools)
-	}
+	r := &routing{table: t, backends: backends, plans: &plans{}, front: t.Front.Chain(), unrouted: filter.Compile(t.Unrouted, filter.Host{}, d.tools), forwarded: d.forwarded.With(t.Front)}
 	if old := d.routing.Load(); old != nil {
 		r.before = old.plans
 	}
@@ -280,7 +277,7 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	}
 	ex.Request.Random = [2]uint64{rand.Uint64(), rand.Uint64()}
 	found, guard := r.table.Match(&ex.Request)
-	told := guard != nil || r.front != nil || found == nil && r.unrouted != nil // who sent it
+	told := guard != nil || r.front != nil || found == nil && r.unrouted != nil // who the client is
 	if told {
 		r.forwarded.Apply(ex, d.connectionOf(ex), ex.Request.Random)
 	}

@@ -230,9 +230,6 @@ func (w *globalOptions) finish() {
 
 // unrouted is what holds where there is no Ingress.
 func (w *globalOptions) unrouted() *filter.Settings {
-	if len(w.own.filters.Headers) == 0 {
-		return nil
-	}
 	return &filter.Settings{Headers: w.own.filters.Headers}
 }
 
