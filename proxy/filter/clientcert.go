@@ -25,8 +25,6 @@ const (
 // ClientCert asks clients for a certificate.
 type ClientCert struct {
 	Mode ClientMode
-	// Unclear says that it is not understood which: nobody passes.
-	Unclear bool
 	// Roots are trusted, each by itself, whether it signed itself or not.
 	Roots *x509.CertPool
 	// CRLs, if any, must cover every issuer of a chain.
@@ -70,9 +68,6 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 	switch {
 	case f.Mode == ClientOff:
 		return f.pass(r, noneShown())
-	case f.Unclear:
-		ex.Answer(503, "503 Service Unavailable: clients of this host are asked for certificates, but it is not understood for which\n")
-		return false
 	case h == nil && !r.TLS && f.leaves != nil && f.leaves(r.Path):
 		return true // it is about to be sent to https
 	case h != nil && !madeFor(h, r.AskedHost()):

@@ -184,23 +184,6 @@ func TestGuardTellsNothing(t *testing.T) {
 	}
 }
 
-// TestNobodyIsKnown: where it is not understood which certificates are asked for, none passes, nor
-// does who has none.
-func TestNobodyIsKnown(t *testing.T) {
-	root := certificate.Root(t, "root")
-	for _, mode := range []ClientMode{ClientRequired, ClientOptional, ClientUnverified} {
-		f := asking(ClientCert{Mode: mode, Unclear: true}, root)
-		ex := shows(t, root.Client(t, pkix.Name{CommonName: "ann"}, nil), time.Now())
-		if f.Request(ex) || ex.Response.Status != 503 {
-			t.Errorf("mode %d: %d with a certificate", mode, ex.Response.Status)
-		}
-		ex.Request.Handshake = nil
-		if f.Request(ex) || ex.Response.Status != 503 {
-			t.Errorf("mode %d: %d without", mode, ex.Response.Status)
-		}
-	}
-}
-
 func TestReasons(t *testing.T) {
 	root := certificate.Root(t, "root")
 	self := certificate.Root(t, "self")

@@ -219,7 +219,7 @@ func (s *settings) close(name, why string) finding {
 		s.closed = fmt.Sprintf("annotation %s %s", name, why)
 	}
 	s.shut = true
-	s.clients.Unclear = s.clients.Unclear || strings.Contains(name, "auth-tls-")
+	s.clients.unclear = s.clients.unclear || strings.Contains(name, "auth-tls-")
 	return finding{RouteClosed, fmt.Sprintf("annotation %s %s, so every request gets a 503; mend that, or remove the annotation if the route may be open", name, why)}
 }
 

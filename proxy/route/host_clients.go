@@ -33,13 +33,17 @@ func clientsOf(parts []*part) map[string]*sharedClients {
 			all = map[string]*sharedClients{}
 		}
 		s := &sharedClients{cert: r.Filters.Clients}
-		if s.cert.Unclear {
+		if isUnclear(s.cert) {
 			s.closed, s.unread = fmt.Sprintf("%s asks clients for certificates by auth-tls annotations that are not obeyed", c.unit.ref), r.Unread
 		}
 		all[namespace] = s
 	}
 	return all
 }
+
+// isUnclear reports whether it is not understood which certificates c asks for. Whose routes have
+// such a one, and who shares it, is closed.
+func isUnclear(c *filter.ClientCert) bool { return c.Roots == nil }
 
 // tellOfClients tells those whom that closes.
 func (b *hostBuilder) tellOfClients(parts []*part) {
@@ -76,7 +80,7 @@ func clientCAsOf(routes []*Route) *clientCAs {
 	var asked *filter.ClientCert
 	for _, r := range routes {
 		switch f := r.Filters; {
-		case f == nil || !f.Clients.Asks() || f.Clients.Unclear:
+		case f == nil || !f.Clients.Asks() || isUnclear(f.Clients):
 		case asked == nil:
 			asked = f.Clients
 		case asked != f.Clients:

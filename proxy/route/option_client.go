@@ -37,6 +37,7 @@ func clientCerts() []option {
 type clientOptions struct {
 	filter.ClientCert
 	given     bool // any of them is
+	unclear   bool // one of them closes the Ingress
 	secret    string
 	errorPage *filter.Address
 }
@@ -96,24 +97,25 @@ func parseClientPass(s *settings, value string) (err error) {
 
 // finishClients closes the routes of an Ingress that wants certificates but does not
 // say well enough which. Others may have to ask for them, too, whatever closes its own.
-func (s *settings) finishClients(r refs) (wrong *finding) {
+func (s *settings) finishClients(r refs) *finding {
 	o := &s.clients
 	if !o.given || o.Mode == filter.ClientOff && o.secret == "" {
 		return nil
 	}
 	made := o.ClientCert
 	made.Depth = orElse(made.Depth, 1)
-	if made.Mode != filter.ClientOff && !made.Unclear {
-		if err := o.complete(&made, r); err != nil {
-			f := s.closeFor("auth-tls-secret", "guards access and ", err)
-			made.Unclear, wrong = true, &f
-		}
-	}
 	s.filters.Clients = &made
-	return wrong
+	if made.Mode == filter.ClientOff || o.unclear {
+		return nil
+	}
+	if err := o.complete(&made, r); err != nil {
+		f := s.closeFor("auth-tls-secret", "guards access and ", err)
+		return &f
+	}
+	return nil
 }
 
-// complete reads what the keys name.
+// complete reads what the keys name. Roots are there only if all else is.
 func (o *clientOptions) complete(c *filter.ClientCert, r refs) error {
 	if o.errorPage != nil {
 		if o.errorPage.ByHost && r.anyHost() {
@@ -128,12 +130,14 @@ func (o *clientOptions) complete(c *filter.ClientCert, r refs) error {
 	if err != nil {
 		return err
 	}
-	if c.Roots, err = rootsOf(secret); err == nil {
+	roots, err := rootsOf(secret)
+	if err == nil {
 		c.CRLs, err = revocationsOf(secret)
 	}
 	if err != nil { // which says nothing of the Secret's content
 		return fmt.Errorf("its Secret %s %w", o.secret, err)
 	}
+	c.Roots = roots
 	return nil
 }
 
