@@ -148,7 +148,7 @@ func (k *HashKey) Hash(r *exchange.Request) (uint64, bool) {
 func (p *keyPart) value(r *exchange.Request) []byte {
 	switch p.variable {
 	case requestURI:
-		return firstOf(r.Asked.Target, r.Target)
+		return r.AskedTarget()
 	case requestPath:
 		return r.Path
 	case requestArgs:
@@ -172,14 +172,6 @@ func (p *keyPart) value(r *exchange.Request) []byte {
 		return r.HashKey
 	}
 	return nil
-}
-
-// firstOf is what the client sent, or what there is where nobody has noted that.
-func firstOf(asked, now []byte) []byte {
-	if asked == nil {
-		return now
-	}
-	return asked
 }
 
 func hashClient(h uint64, r *exchange.Request) uint64 {

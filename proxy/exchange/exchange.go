@@ -134,11 +134,17 @@ type Request struct {
 }
 
 // AskedHost is the Host that came, whatever has been put in its place.
-func (r *Request) AskedHost() []byte {
-	if r.Asked.Host == nil {
-		return r.Host
+func (r *Request) AskedHost() []byte { return firstOf(r.Asked.Host, r.Host) }
+
+// AskedTarget is the target that the client sent, whatever filters have made of it.
+func (r *Request) AskedTarget() []byte { return firstOf(r.Asked.Target, r.Target) }
+
+// firstOf is what the client sent, or what there is where nobody has noted that.
+func firstOf(asked, now []byte) []byte {
+	if asked == nil {
+		return now
 	}
-	return r.Asked.Host
+	return asked
 }
 
 // Authorization is what the client sent in the field of that name, though a filter

@@ -61,7 +61,7 @@ func ToTLS(applies func(path []byte) bool, code int, port string) Filter {
 		}
 		name, _ := exchange.SplitHost(r.Host)
 		ex.Answer(code, text)
-		ex.Response.Header.AddParts("Location", []byte("https://"), name, behind, asked(r))
+		ex.Response.Header.AddParts("Location", []byte("https://"), name, behind, r.AskedTarget())
 		return false
 	}}
 }

@@ -53,7 +53,7 @@ func canonicalHost(name string, code int) Filter {
 		if len(port) == 0 {
 			sep = nil
 		}
-		sendTo(ex, code, scheme, host, sep, port, asked(r))
+		sendTo(ex, code, scheme, host, sep, port, r.AskedTarget())
 		return false
 	}}
 }

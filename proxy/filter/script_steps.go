@@ -103,7 +103,7 @@ func (o *Set) runner(tools *Tools) runner {
 	at, fill := tools.Place, o.Value.filler(tools.Place, appendAsIs, appendAsIs)
 	return func(ex *exchange.Exchange) outcome {
 		var value []byte
-		if o.Value.HasGroups() && bytes.ContainsAny(asked(&ex.Request), "%+") {
+		if o.Value.HasGroups() && bytes.ContainsAny(ex.Request.AskedTarget(), "%+") {
 			value = o.Value.appendQuoted(nil, ex, &at)
 		} else {
 			value = fill(ex)

@@ -27,7 +27,7 @@ func upstreamPath(o *UpstreamPath, at Place) Filter {
 			ex.Script.Target = r.Target
 			switch {
 			case o.Asked:
-				r.Target = asked(r)
+				r.Target = r.AskedTarget()
 			case o.Filled != nil:
 				return sendsTo(ex, o.Filled.appendPath(nil, ex, &at))
 			case !ex.Script.Broke:

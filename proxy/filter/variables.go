@@ -317,9 +317,9 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 	case "server_port", "pass_server_port", "pass_port":
 		return digits(r.Header.Get("X-Forwarded-Port")) // which may stand behind a host
 	case "request_uri":
-		return asked(r)
+		return r.AskedTarget()
 	case "escaped_request_uri":
-		return appendComponent(nil, asked(r))
+		return appendComponent(nil, r.AskedTarget())
 	case "uri", "document_uri":
 		return r.Path
 	case "args", "query_string":
@@ -373,7 +373,7 @@ func connectionValue(variable string, r *exchange.Request) (value []byte, ok boo
 	case "server_protocol":
 		return []byte(r.Protocol), true
 	case "request":
-		return slices.Concat(r.Method, []byte{' '}, asked(r), []byte{' '}, []byte(r.Protocol)), true
+		return slices.Concat(r.Method, []byte{' '}, r.AskedTarget(), []byte{' '}, []byte(r.Protocol)), true
 	case "https":
 		if !r.TLS {
 			return nil, true
@@ -420,14 +420,6 @@ func appendTime(dst []byte, variable string, received time.Time) []byte {
 		return received.AppendFormat(dst, "02/Jan/2006:15:04:05 -0700")
 	}
 	return exchange.AppendMillis(dst, received.UnixMilli())
-}
-
-// asked is the target that the client sent, whatever filters have made of it.
-func asked(r *exchange.Request) []byte {
-	if r.Asked.Target == nil {
-		return r.Target
-	}
-	return r.Asked.Target
 }
 
 // group returns what a group of the place's pattern has found in a normalised path. One that
