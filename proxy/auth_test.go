@@ -3,14 +3,11 @@ package proxy_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"quayside.io/proxy"
 )
 
 // gatekeeper is an authentication service. It answers with the status that the
@@ -61,7 +58,7 @@ func listing() http.Handler {
 }
 
 func startGate(t *testing.T) (addr string, gate *gatekeeper) {
-	files, p := start(t, func(o *proxy.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	files, p := start(t, trusting)
 	gate = &gatekeeper{}
 	service1 := httptest.NewServer(gate)
 	t.Cleanup(service1.Close)

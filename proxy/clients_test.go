@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +45,8 @@ func makeKnown(t *testing.T) *known {
 // startClients serves the hosts of TestAuthTLS.
 func startClients(t *testing.T, k *known) (*cluster.Files, *proxy.Proxy) {
 	files, p := start(t, func(o *proxy.Options) {
-		o.HTTP2, o.TrustedProxies = true, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		trusting(o)
+		o.HTTP2 = true
 	})
 	backend := httptest.NewServer(listing())
 	t.Cleanup(backend.Close)

@@ -6,20 +6,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"quayside.io/proxy"
 )
 
 // TestRefusalsComeBeforeTheBody: who asks whether to send a body is refused without
 // being told to go on, and told so where the request may pass.
 func TestRefusalsComeBeforeTheBody(t *testing.T) {
-	files, p := start(t, func(o *proxy.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	files, p := start(t, trusting)
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", echo(t, "web")),
 		annotated("size", "proxy-body-size.test", map[string]string{"proxy-body-size": "10"}),
 		annotated("basic", "auth-type.test", map[string]string{"auth-type": "basic", "auth-secret": "missing"}),

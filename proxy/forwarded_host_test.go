@@ -1,19 +1,16 @@
 package proxy_test
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"quayside.io/proxy"
 )
 
 // TestForwardedHost: a trusted proxy says which host backends are asked for, and not which Ingress
 // a request is for, nor where a rewrite of it leads.
 func TestForwardedHost(t *testing.T) {
-	files, p := start(t, func(o *proxy.Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} })
+	files, p := start(t, trusting)
 	files.Put(service("in", corev1.ServicePort{Port: 80}), slice("in", "", echo(t, "in")), service("out", corev1.ServicePort{Port: 80}), slice("out", "", echo(t, "out")),
 		ingress("in", "in.test", "/new", "in", number), ingress("out", "out.test", "/", "out", number),
 		annotated("old", "in.test", map[string]string{"path": "/old", "service": "out", "configuration-snippet": "rewrite ^/old(.*) /new$1 last;"}),

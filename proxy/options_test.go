@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -268,7 +267,7 @@ func annotated(name, host string, options map[string]string) *networkingv1.Ingre
 // TestOptions asks for each option over HTTP.
 func TestOptions(t *testing.T) {
 	files, p := start(t, func(o *proxy.Options) {
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		trusting(o)
 		o.HTTP2, o.H2C, o.RedirectPort = true, true, 8443
 	})
 	const hash = "{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M="

@@ -35,6 +35,11 @@ func start(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Pr
 	return files, p
 }
 
+// trusting believes what this machine, at its usual address, says of clients.
+func trusting(o *proxy.Options) {
+	o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+}
+
 // startUntil is start with what ends the proxy, after its drain, and waits for that. The
 // end of the test does so too.
 func startUntil(t *testing.T, change func(*proxy.Options)) (*cluster.Files, *proxy.Proxy, func()) {
