@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 // Oracle is software of others that says, by its own code, what becomes of objects that it is
@@ -170,16 +169,19 @@ func placeOracle(source, own, part string) error {
 }
 
 // moduleFolder is where go has the source of a module, of the version that go.mod in source
-// requires.
+// requires. It fetches that first, if need be.
 func moduleFolder(ctx context.Context, source, module string) (version, folder string, err error) {
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", module)
-	list.Dir, list.Env = source, append(os.Environ(), "GOWORK=off")
-	said, err := list.Output()
+	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", module)
+	download.Dir, download.Env = source, append(os.Environ(), "GOWORK=off")
+	said, err := download.Output() // says what is wrong, too
 	if err != nil {
-		return "", "", fmt.Errorf("lab: where %s is: %w", module, err)
+		return "", "", fmt.Errorf("lab: fetching %s: %w\n%s", module, err, said)
 	}
-	version, folder, _ = strings.Cut(strings.TrimSpace(string(said)), " ")
-	return version, folder, nil
+	var has struct{ Version, Dir string }
+	if err := json.Unmarshal(said, &has); err != nil {
+		return "", "", fmt.Errorf("lab: fetching %s: %w", module, err)
+	}
+	return has.Version, has.Dir, nil
 }
 
 // metalLBFolder is that of MetalLB, which must be of MetalLBVersion.
