@@ -205,9 +205,8 @@ func requestVariables() map[string]func(r *Record, of string) {
 		"server_port":     func(r *Record, _ string) { r.bytes(r.Exchange.Request.Header.Get("X-Forwarded-Port")) },
 		"http_host":       func(r *Record, _ string) { r.bytes(r.Exchange.Request.Asked.Host) },
 		"host": func(r *Record, _ string) {
-			name, _ := exchange.SplitHost(r.Exchange.Request.Asked.Host)
 			at := len(r.line)
-			r.bytes(name)
+			r.bytes(exchange.HostName(r.Exchange.Request.Asked.Host))
 			lower(r.line[at:])
 		},
 		"scheme": func(r *Record, _ string) {

@@ -15,6 +15,13 @@ func SplitHost(host []byte) (name, port []byte) {
 	return host[:i], host[i+1:]
 }
 
+// HostName is the name in a host, without a port and the dot at the end of one that is fully
+// qualified: nginx's $host, in the case that the client wrote.
+func HostName(host []byte) []byte {
+	name, _ := SplitHost(host)
+	return bytes.TrimSuffix(name, []byte{'.'})
+}
+
 // ValidHost reports whether b may be a host with or without a port (RFC 3986
 // section 3.2.2). An empty one is that of an HTTP/1.0 request.
 func ValidHost(b []byte) bool {

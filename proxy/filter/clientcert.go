@@ -143,8 +143,7 @@ const (
 // madeFor reports whether a connection was made for a host. A client that means an
 // address asks for no name.
 func madeFor(h *exchange.Handshake, host []byte) bool {
-	name, _ := exchange.SplitHost(host)
-	name = bytes.TrimSuffix(name, []byte{'.'})
+	name := exchange.HostName(host)
 	if h.ServerName != "" {
 		return exchange.EqualFold(name, h.ServerName)
 	}

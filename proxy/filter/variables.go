@@ -308,8 +308,7 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		}
 		return at.group(p.group, r.Path)
 	case "host":
-		name, _ := exchange.SplitHost(r.AskedHost())
-		return bytes.ToLower(name)
+		return bytes.ToLower(exchange.HostName(r.AskedHost()))
 	case "http_host":
 		return r.AskedHost()
 	case "best_http_host": // which a trusted proxy may have named

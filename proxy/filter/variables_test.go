@@ -16,7 +16,7 @@ func TestTemplates(t *testing.T) {
 		{"plain", "plain", "plain"},
 		{"https://$host$request_uri", "https://a.example.com/x%20y?q=1&r", "https://a.example.com/x%20y?q=1&r"},
 		{"${host}_", "a.example.com_", "a.example.com_"},
-		{"$http_host $best_http_host", "A.example.com:8443%20A.example.com:8443", "A.example.com:8443 A.example.com:8443"},
+		{"$http_host $best_http_host", "A.example.com.:8443%20A.example.com.:8443", "A.example.com.:8443 A.example.com.:8443"},
 		{"$escaped_request_uri", "%2Fx%2520y%3Fq%3D1%26r", "%2Fx%2520y%3Fq%3D1%26r"},
 		{"$uri$is_args$args", "/x%20y?q=1&r", "/x y?q=1&r"},
 		{"$arg_q-$arg_none-$cookie_b-$cookie_c", "1--2-", "1--2-"},
@@ -33,7 +33,7 @@ func TestTemplates(t *testing.T) {
 		{"$1-$2x${1}0$9", "x-%20yxx0", "x- yxx0"},
 		{"5$ and $$host ${", "5$%20and%20$a.example.com%20$%7B", "5$ and $a.example.com ${"},
 	} {
-		ex := ask("GET A.example.com:8443 /x%20y?q=1&r", "Cookie: a=1; b=2", "X-Tea: gr#een\nleaf", "Again: $host", "Authorization: basic QWwgaWNlOnNlOmNyZXQ=")
+		ex := ask("GET A.example.com.:8443 /x%20y?q=1&r", "Cookie: a=1; b=2", "X-Tea: gr#een\nleaf", "Again: $host", "Authorization: basic QWwgaWNlOnNlOmNyZXQ=")
 		ex.Request.Path, ex.Request.Protocol, ex.Request.Received = []byte("/x y"), "HTTP/1.1", time.UnixMilli(1_700_000_000_123).UTC()
 		p, err := ParseTemplate(c.text)
 		if err != nil {

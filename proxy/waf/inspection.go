@@ -48,8 +48,7 @@ func (i *inspection) head(ex *exchange.Exchange) exchange.Verdict {
 	r, tx := &ex.Request, i.tx
 	tx.ProcessConnection(i.what.client, int(r.Client.Port()), "", 0)
 	tx.ProcessURI(i.what.target, i.what.method, r.Protocol)
-	name, _ := exchange.SplitHost(r.Host)
-	tx.SetServerName(string(name))
+	tx.SetServerName(string(exchange.HostName(r.Host)))
 	tx.AddRequestHeader("Host", i.what.host)
 	for _, f := range r.Header.Fields() {
 		tx.AddRequestHeader(string(f.Name), string(f.Value))
