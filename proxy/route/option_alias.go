@@ -82,7 +82,8 @@ func (w *compiler) withRules(parts []*part) []*part {
 
 // under returns the rules of c as those of another host.
 func (c *part) under(host string) *part {
-	n := &part{unit: c.unit, host: host, rank: byAlias, aliasOf: c, sealed: c.sealed, weak: c.weak, borrowed: true}
+	n := &part{unit: c.unit, host: host, rank: byAlias, aliasOf: c, sealed: c.sealed, weak: c.weak, tls: c.tls, borrowed: true}
+	n.coveredBy(c.pairs)
 	named := func(r *Route) *Route {
 		if r == nil {
 			return nil
@@ -141,13 +142,17 @@ func (b *unitBuilder) aliasTLS() {
 			continue
 		}
 		c.tls = c.tls || c.rank == byAlias && c.aliasOf.tls
-		if len(c.pairs) > 0 {
-			continue
+		if len(c.pairs) == 0 {
+			c.coveredBy(c.aliasOf.pairs)
 		}
-		for _, pair := range c.aliasOf.pairs {
-			if pair.covers(c.host) {
-				c.pairs = append(c.pairs, pair)
-			}
+	}
+}
+
+// coveredBy adds to c those of pairs that are for its host, too.
+func (c *part) coveredBy(pairs []*keyPair) {
+	for _, pair := range pairs {
+		if pair.covers(c.host) {
+			c.pairs = append(c.pairs, pair)
 		}
 	}
 }
