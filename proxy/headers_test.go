@@ -63,7 +63,8 @@ func TestGlobalHeaders(t *testing.T) {
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")),
 		configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests"),
 		configMap("responses", "X-Id", "$req_id", "X-One", "1", "X-Two", "2", "X-Zoo", "$$zoo"), configMap("requests", "X-Request-Start", "t=${msec}", "X-Where", "$host$uri", "X-Own", "", "X-Fixed", "yes"), configMap("top", "X-Two", "two"),
-		annotated("plain", "plain.test", nil), annotated("top", "top.test", map[string]string{"custom-headers": "default/top"}))
+		annotated("plain", "plain.test", nil), annotated("top", "top.test", map[string]string{"custom-headers": "default/top"}),
+		annotated("named", "named.test", map[string]string{"from-to-www-redirect": "true"}))
 	says := func(host, text, not string) func() bool {
 		return func() bool {
 			status, said := ask(t, addr, host, "/x\nX-Own: mine\nX-Fixed: no")
@@ -82,6 +83,10 @@ func TestGlobalHeaders(t *testing.T) {
 	eventually(t, "add-headers acts without a route", func() bool {
 		status, said := ask(t, addr, "nobody.test", "/x")
 		return status == 404 && strings.Contains(said, "X-One: 1\r\n") && regexp.MustCompile(`X-Id: [0-9a-f]{32}\r\n`).MatchString(said)
+	})
+	eventually(t, "and on redirects to another name", func() bool {
+		status, said := ask(t, addr, "www.named.test", "/x")
+		return status == 308 && strings.Contains(said, "X-One: 1\r\n")
 	})
 	files.Put(configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests", "block-user-agents", "evil"))
 	eventually(t, "and where all routes are closed", func() bool {
