@@ -168,8 +168,10 @@ func (d routeDrawer) serverSnippet(list []*networkingv1.Ingress) {
 	if d.IntN(2) == 0 || len(ing.Spec.Rules) == 0 {
 		return
 	}
-	if slices.ContainsFunc(ing.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == "" }) {
-		d.rooted(ing)
+	for _, rule := range ing.Spec.Rules {
+		if rule.Host == "" {
+			d.rooted(rule.HTTP)
+		}
 	}
 	ing.Annotations[nginxPrefix+"server-snippet"] = d.of(
 		"if ($arg_x) { return 410; }",
@@ -183,8 +185,8 @@ func (d routeDrawer) serverSnippet(list []*networkingv1.Ingress) {
 }
 
 // moved sends what comes for an Ingress elsewhere. Its paths do not end in a slash: nginx takes
-// /a/ for /a only where a backend is asked. Each rule has the path /, since nginx sends away what
-// no path leads to, too.
+// /a/ for /a only where a backend is asked. Of rules without host each has the path /, since nginx
+// sends away what no path leads to.
 func (d routeDrawer) moved(ing *networkingv1.Ingress) {
 	ing.Annotations[nginxPrefix+"permanent-redirect"] = "https://new.test/moved"
 	for _, rule := range ing.Spec.Rules {
@@ -193,17 +195,16 @@ func (d routeDrawer) moved(ing *networkingv1.Ingress) {
 				p.Path = "/a"
 			}
 		}
+		if rule.Host == "" {
+			d.rooted(rule.HTTP)
+		}
 	}
-	d.rooted(ing)
 }
 
-// rooted gives every rule the path / at last.
-func (d routeDrawer) rooted(ing *networkingv1.Ingress) {
+// rooted gives a rule the path / at last.
+func (d routeDrawer) rooted(h *networkingv1.HTTPIngressRuleValue) {
 	prefix := networkingv1.PathTypePrefix
-	for i := range ing.Spec.Rules {
-		h := ing.Spec.Rules[i].HTTP
-		h.Paths = append(h.Paths, networkingv1.HTTPIngressPath{Path: "/", PathType: &prefix, Backend: *d.backend()})
-	}
+	h.Paths = append(h.Paths, networkingv1.HTTPIngressPath{Path: "/", PathType: &prefix, Backend: *d.backend()})
 }
 
 func (d routeDrawer) rules(ing *networkingv1.Ingress, path func() (string, networkingv1.PathType)) {
@@ -430,13 +431,13 @@ func (l *nginxLocation) at(pattern bool) string {
 
 // does is what stands in its block.
 func (l *nginxLocation) does() string {
-	switch {
-	case l.moved != "":
+	if l.moved != "" {
 		return "return 301 " + l.moved + ";"
-	case l.service == "":
-		return "return 404;"
 	}
-	does := sameFields + "proxy_set_header Host $http_host; proxy_redirect off; proxy_pass http://to-" + l.service + ";"
+	does := "try_files /none =404;"
+	if l.service != "" {
+		does = sameFields + "proxy_set_header Host $http_host; proxy_redirect off; proxy_pass http://to-" + l.service + ";"
+	}
 	if l.needsRewrite() {
 		does = `rewrite "(?i)` + l.path + `" ` + l.rewrite + " break; " + does
 	}

@@ -373,8 +373,11 @@ func sameServer(i int, c sameCase, addr string) string {
 		redirect = ""
 	}
 	rest := "location / { return 404; }" // the default backend
-	if c.match == "" {
+	switch {
+	case c.match == "":
 		rest = ""
+	case strings.HasPrefix(c.inside, "return"): // all of the host is sent away
+		rest = "location / { " + c.inside + " }"
 	}
 	return fmt.Sprintf("%s\nserver { listen %s; server_name %s; merge_slashes on; %s %s location %s { %s %s %s %s proxy_pass %s; } }\n",
 		c.http, addr, hostOfCase(i), c.server, rest, cmp.Or(c.match, "/"), sameFields, host, redirect, c.inside, cmp.Or(c.pass, "http://WEB"))

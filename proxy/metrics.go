@@ -50,8 +50,10 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	n := 0
-	for range t.Unordered() {
-		n++
+	for r := range t.Unordered() {
+		if !r.NoRule {
+			n++
+		}
 	}
 	ch <- prometheus.MustNewConstMetric(m.routes, prometheus.GaugeValue, float64(n))
 	for host, end := range expiries(t) {

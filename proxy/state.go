@@ -90,6 +90,9 @@ func (p *Proxy) State() any {
 	}
 	if t := p.table.Load(); t != nil {
 		for r := range t.Routes() {
+			if r.NoRule {
+				continue
+			}
 			rs := RouteState{
 				Host: r.Host, Path: r.Path, Type: string(r.Type), Ingress: r.Owner.Key.String(), Service: r.Service.String(), Closed: r.Closed,
 			}

@@ -44,7 +44,7 @@ func sharedHosts(s Inputs) (list []SharedHost) {
 		if len(routes) > 0 && routes[0].Host != r.Host {
 			add()
 		}
-		if r.Host != "" {
+		if r.Host != "" && !r.NoRule {
 			routes = append(routes, r)
 		}
 	}

@@ -39,13 +39,7 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		r = guard
 	}
 	if r == nil || r.LeftOver() {
-		if !t.unseenRules(name) {
-			why := t.noRoute(name, path)
-			if r != nil {
-				why = fmt.Sprintf("%s; Service %s of --default-backend-service answers", strings.TrimPrefix(why, "404: "), r.Service)
-			}
-			t.broken("route", "%s", why)
-		}
+		t.noRule(r, name, path)
 		return
 	}
 	nodes := t.front(r, port)
@@ -66,6 +60,10 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if !tls && r.RedirectsToTLS(path) {
 		t.works("redirect", "answers 308 to https; what follows holds for that")
 	}
+	if r.NoRule {
+		t.noRule(r, name, path)
+		return
+	}
 	if f := r.Filters; f != nil && f.DirectResponse != nil {
 		t.works("response", "Ingress %s answers every request that its guards let pass with %d; no backend is asked", r.Owner.Key, f.DirectResponse.Status)
 		return
@@ -75,6 +73,18 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		return
 	}
 	t.backend(r, nodes)
+}
+
+// noRule tells of a request that no rule is for. r is what it comes to; nil: nothing.
+func (t *tracer) noRule(r *route.Route, host string, path []byte) {
+	if t.unseenRules(host) {
+		return
+	}
+	why := t.noRoute(host, path)
+	if r != nil && r.Backend >= 0 {
+		why = fmt.Sprintf("%s; Service %s of --default-backend-service answers", strings.TrimPrefix(why, "404: "), r.Service)
+	}
+	t.broken("route", "%s", why)
 }
 
 // unseenRules tells of a host for which there may be a rule that nobody here sees.
@@ -143,7 +153,7 @@ func (t *tracer) noRoute(host string, path []byte) string {
 func (t *tracer) otherPaths(named string, path []byte) string {
 	var paths []string
 	for r := range t.Routes.Routes() {
-		if r.Host == named && !r.LeftOver() {
+		if r.Host == named && !r.LeftOver() && !r.NoRule {
 			paths = append(paths, r.Path)
 		}
 	}
@@ -367,7 +377,10 @@ func isFlaw(reason string) bool {
 func (t *tracer) routed(r *route.Route, path []byte) {
 	t.see(snapshot.Ingress, r.Owner.Key)
 	where := "default backend"
-	if r.Path != "" {
+	switch {
+	case r.NoRule:
+		where = fmt.Sprintf("host %s, which has no rule for that", r.Host)
+	case r.Path != "":
 		where = fmt.Sprintf("host %s, path %s (%s)", quoteOr(r.Host, "any"), r.Path, r.Type)
 	}
 	if r.Unread {
@@ -385,7 +398,9 @@ func (t *tracer) routed(r *route.Route, path []byte) {
 		t.broken("route", "Ingress %s, %s, is closed with 503: %s", r.Owner.Key, where, why)
 		return
 	}
-	t.works("route", "%s matches Ingress %s, %s", path, r.Owner.Key, where)
+	if !r.NoRule { // else it is told when it is clear that nothing else answers
+		t.works("route", "%s matches Ingress %s, %s", path, r.Owner.Key, where)
+	}
 }
 
 // backend looks at the Service behind the route, from each node with a proxy.

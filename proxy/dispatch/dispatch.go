@@ -290,7 +290,7 @@ func (d *Dispatcher) admit(ex *exchange.Exchange) (*routing, *plan) {
 	}
 	ex.Passed = 0
 	if found == nil {
-		r.notFound(ex, "404 Not Found: no Ingress has a rule for this host and path\n")
+		r.notFound(ex, noRule)
 		return nil, nil
 	}
 	p := r.planOf(found, d)

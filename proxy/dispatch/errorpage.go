@@ -21,16 +21,26 @@ func (r *routing) empty(backend int) bool {
 	return ok && b.Empty()
 }
 
+// lost reports whether there is nobody to ask.
+func (r *routing) lost(backend int) bool { return backend < 0 || r.empty(backend) }
+
 // forwardOr asks the backend with an index, or who stands in for it. Guards have
 // let the request pass by then: what they refuse, nobody else answers.
 func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int) {
 	page := rt.Errors
-	if page != nil && !page.Shared && (backend < 0 || r.empty(backend)) {
+	if rt.NoRule && page != nil && !page.Shared {
+		page = nil // it is for the backends of the Ingress
+	}
+	switch {
+	case rt.NoRule && r.lost(backend):
+		ex.Answer(404, noRule)
+	case page != nil && !page.Shared && r.lost(backend):
 		r.tell(ex, rt, 503)
 		r.forward(ex, page.Backend)
 		return
+	default:
+		r.forward(ex, backend)
 	}
-	r.forward(ex, backend)
 	if page == nil || !page.Replaces(ex.Response.Status) || page.Shared && r.empty(page.Backend) {
 		return
 	}

@@ -41,6 +41,9 @@ type plan struct {
 	unlogged   bool
 }
 
+// noRule is said of what no rule is for.
+const noRule = "404 Not Found: no Ingress has a rule for this host and path\n"
+
 // notFound answers what no route is for.
 func (r *routing) notFound(ex *exchange.Exchange, body string) {
 	ex.Answer(404, body)
@@ -133,7 +136,7 @@ func (p *plan) serve(ex *exchange.Exchange, r *routing) {
 	ex.Request.Forwarding, ex.Request.CookiePath = f, p.cookiePath
 	backend := r.lead(p.route, ex)
 	rate := int64(-1)
-	if p.inspect(ex, p.route.GRPC && r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || r.streams(backend) || p.dispatcher.gather(ex)) {
+	if p.inspect(ex, p.route.GRPC && r.streams(backend)) && (f == nil || !f.Gather && !f.HTTP10 || p.route.NoRule || r.streams(backend) || p.dispatcher.gather(ex)) {
 		r.forwardOr(ex, p.route, backend)
 		ex.Script.To, rate = filter.Steer(ex)
 		p.filters.Upstream(ex)

@@ -68,7 +68,7 @@ func (w *compiler) compileHost(name string) *host {
 	for _, c := range parts {
 		b.defaultBackend(c)
 	}
-	b.nowhere(parts)
+	b.noRule(parts)
 	key := snapshot.Key{Name: name}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
 	if before, _ := w.conflicts.get(key); !slices.Equal(before, b.problems) {

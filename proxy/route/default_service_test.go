@@ -45,7 +45,7 @@ func TestDefaultService(t *testing.T) {
 		return r
 	}
 	none := Compile(snapshot.Of(objects...), nil, o)
-	if to(none, "nobody.test", "/") != nil || to(none, "theirs.test", "/b") != nil || to(none, "ours.test", "/a").Errors != nil {
+	if r := to(none, "theirs.test", "/b"); to(none, "nobody.test", "/") != nil || !r.NoRule || r.Backend >= 0 || to(none, "ours.test", "/a").Errors != nil {
 		t.Error("a Service that is not there is asked")
 	}
 	told := false
@@ -57,7 +57,7 @@ func TestDefaultService(t *testing.T) {
 	}
 	some := Compile(snapshot.Of(append(objects, service("edge", "pages"))...), none, o)
 	for _, c := range []struct{ host, path string }{{"nobody.test", "/"}, {"ours.test", "/b"}, {"theirs.test", "/b"}} {
-		if r := to(some, c.host, c.path); r == nil || r.Service != pages || some.Backends[r.Backend].Service != pages || r.Errors != nil || !r.LeftOver() {
+		if r := to(some, c.host, c.path); r == nil || r.Service != pages || some.Backends[r.Backend].Service != pages || r.NoRule != (c.host == "theirs.test") || !r.NoRule && (r.Errors != nil || !r.LeftOver()) {
 			t.Errorf("%s%s is not left to %v: %+v", c.host, c.path, pages, r)
 		}
 	}

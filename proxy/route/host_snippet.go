@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	networkingv1 "k8s.io/api/networking/v1"
-
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/filter"
 )
@@ -101,40 +99,6 @@ func (b *unitBuilder) hostSnippet() {
 	if script := b.settings.snippets.host.script; b.ofHost != nil && script != nil {
 		b.ofHost.places = script.Places
 	}
-}
-
-// nowhere gives the hosts of an Ingress with a server-snippet what nginx makes of requests that no
-// path leads to: the snippet acts on them, and else they are answered with 404.
-func (b *unitBuilder) nowhere() {
-	if b.ofHost == nil || b.ofHost.shuts || b.w.t.state.options.DefaultBackend != (snapshot.Key{}) {
-		return
-	}
-	own, _ := b.with(b.ofHostAlone(), &b.settings.snippets.known) // of which the Ingress has been told
-	if own.settings.ofHost == nil {
-		return
-	}
-	own.settings.filters.DirectResponse = &filter.DirectResponse{Status: 404, Text: filter.Literal("404 Not Found: no Ingress has a rule for this host and path\n")}
-	own.settings.touched = true
-	own.filters, own.terms = own.settings.filtersOf(), own.termsOf()
-	for _, c := range b.parts {
-		if c.named && c.sealed && c.host != "" {
-			c.nowhere = own.route(c.host, "", "", "", &networkingv1.IngressBackend{})
-		}
-	}
-}
-
-// nowhere takes that of the oldest Ingress that has one, where there is no default backend.
-func (b *hostBuilder) nowhere(parts []*part) {
-	i := slices.IndexFunc(parts, func(c *part) bool { return c.nowhere != nil })
-	all := func(r *Route) bool { return r.Path == "/" && r.Type != networkingv1.PathTypeExact }
-	if b.fallback != nil || i < 0 || slices.ContainsFunc(b.routes, all) {
-		return
-	}
-	n := *b.onHost(parts[i].nowhere)
-	if slices.ContainsFunc(b.routes, (*Route).anyPattern) { // then nginx has all locations as patterns
-		n.pattern = patternOf("/")
-	}
-	b.fallback = &n
 }
 
 // countLender is 1 if u has a server-snippet.
@@ -238,6 +202,7 @@ func (s *settings) standsFor(text string) bool {
 // tellOfHost tells an Ingress for whose paths on the host its server-snippet does not hold, and of
 // locations in it that no path leads to.
 func (b *hostBuilder) tellOfHost(parts []*part) {
+	left := firstNoRule(parts)
 	for _, c := range parts {
 		if c.lent != nil && c.lent.shut != "" {
 			b.told(c, RouteClosed, fmt.Sprintf("host %s: %s, in ingress-nginx for all paths of the host, so every request gets a 503; mend that, or give this Ingress a server-snippet of its own", c.host, c.lent.shut))
@@ -253,7 +218,7 @@ func (b *hostBuilder) tellOfHost(parts []*part) {
 		unasked := slices.IndexFunc(places, func(p filter.ScriptPlace) bool {
 			return !slices.ContainsFunc(parts, func(o *part) bool { return o.has(c.unit) && o.leadsTo(&p) })
 		})
-		if unasked >= 0 && c.aliasOf == nil && c.nowhere == nil {
+		if unasked >= 0 && c.aliasOf == nil && (left == nil || !left.has(c.unit)) {
 			b.told(c, InvalidAnnotation, fmt.Sprintf("host %s: annotation server-snippet acts in part: no path leads to its location %s", c.host, places[unasked].Path))
 		}
 	}

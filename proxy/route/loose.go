@@ -66,7 +66,7 @@ type reading struct {
 func (t *Table) reread(name []byte, req *exchange.Request, found *Route) (_, guard *Route) {
 	buf, _ := t.state.scratch.Get().(*[1024]byte) // what regexp reads does not stay on the stack
 	defer t.state.scratch.Put(buf)
-	if t.state.decoding > 0 && (found == nil || !found.guards()) {
+	if t.state.decoding > 0 && (found == nil || found.NoRule || !found.guards()) {
 		if path := filter.AppendDecoded(buf[:0], req.Path); len(path) < len(req.Path) {
 			found = t.nearest(name, reading{path: req.Path, pattern: path}, req)
 		}

@@ -52,8 +52,8 @@ func (b *unitBuilder) otherNames() {
 		for _, r := range of.passages {
 			c.passages = append(c.passages, b.renamed(r, name))
 		}
-		if of.nowhere != nil {
-			c.nowhere = b.renamed(of.nowhere, name)
+		if of.noRule != nil {
+			c.noRule = b.renamed(of.noRule, name)
 		}
 		if of.fallback != nil {
 			c.fallback, c.weak = b.renamed(of.fallback, name), of.weak
@@ -101,7 +101,7 @@ func (c *part) under(host string) *part {
 	for _, r := range c.passages {
 		n.passages = append(n.passages, named(r))
 	}
-	n.fallback, n.nowhere = named(c.fallback), named(c.nowhere)
+	n.fallback, n.noRule = named(c.fallback), named(c.noRule)
 	return n
 }
 

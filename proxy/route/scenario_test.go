@@ -213,6 +213,9 @@ func answer(t *testing.T, table *route.Table, request string) string {
 	if ex.Response.Status != 0 {
 		return told
 	}
+	if r.NoRule {
+		return "404" + told
+	}
 	b := table.Backends[r.Lead(ex.Request.Random[1])]
 	if b.Service != r.Service {
 		t.Errorf("%s: route of Service %s leads to %s", request, r.Service, b.Service)

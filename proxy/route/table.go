@@ -65,8 +65,8 @@ type Route struct {
 	Port    string       // of it, as in the rule
 
 	// Backend is the index into Table.Backends, or -1 if Closed, or if there is none
-	// and somebody else answers: Errors, or a redirect. Where Split says more, Lead
-	// chooses.
+	// and somebody else answers: Errors, a redirect, or nobody, see NoRule. Where Split
+	// says more, Lead chooses.
 	Backend int
 	Split   []Weighted
 	// Detours are the backends that its script may lead to instead, or -1.
@@ -76,6 +76,9 @@ type Route struct {
 	// Unread says that it is Closed for nothing but a Secret or ConfigMap that could
 	// not be read: who may read it may find the route open.
 	Unread bool
+	// NoRule says that it is for what no rule of its host is for, in an adopted class: what
+	// its filters let pass gets a 404 where Backend has no endpoint, or is -1.
+	NoRule bool
 	// RedirectTLS answers requests that did not come over TLS with a 308 to
 	// https; see RedirectsToTLS.
 	RedirectTLS bool

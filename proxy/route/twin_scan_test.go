@@ -124,7 +124,7 @@ func scan(c *snapshot.Cluster, asked, path string) string {
 	var fallbacks []string
 	for _, host := range ranks {
 		best, bestPath, fallback := "", "", ""
-		weakFallback := ""
+		weakFallback, left := "", ""
 		for _, ing := range ours {
 			nginx := *ing.Spec.IngressClassName == "nginx"
 			named := false
@@ -142,6 +142,8 @@ func scan(c *snapshot.Cluster, asked, path string) string {
 			}
 			def := ing.Spec.DefaultBackend
 			switch {
+			case def == nil && nginx && named && host != "":
+				left = cmp.Or(left, tell(c, ours, ing, host, "", "", networkingv1.IngressBackend{}))
 			case def == nil:
 			case host == "" && len(ing.Spec.Rules) == 0:
 				fallback = cmp.Or(fallback, tell(c, ours, ing, "", "", "", *def))
@@ -152,7 +154,7 @@ func scan(c *snapshot.Cluster, asked, path string) string {
 		if best != "" {
 			return best
 		}
-		fallbacks = append(fallbacks, cmp.Or(fallback, weakFallback))
+		fallbacks = append(fallbacks, cmp.Or(fallback, weakFallback, left))
 		if sealed {
 			break
 		}
@@ -204,11 +206,17 @@ func tell(c *snapshot.Cluster, ours []*networkingv1.Ingress, ing *networkingv1.I
 	if ing.Annotations["ingress.quayside.io/force-ssl-redirect"] == "true" {
 		redirect = "always"
 	}
-	key := snapshot.Key{Namespace: "n", Name: be.Service.Name}
+	var key snapshot.Key
+	if be.Service != nil {
+		key = snapshot.Key{Namespace: "n", Name: be.Service.Name}
+	}
 	backend := "closed"
 	svc, ok := c.Services.Get(key)
-	if ok && !guarded(ing) &&
-		slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == be.Service.Port.Number }) {
+	switch {
+	case guarded(ing):
+	case be.Service == nil:
+		backend = "no rule"
+	case ok && slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == be.Service.Port.Number }):
 		backend = fmt.Sprintf("%+v", route.Backend{Service: key, Port: balance.PortRef{Number: be.Service.Port.Number}, AnyNode: nginx})
 	}
 	return fmt.Sprintf("%s host=%s path=%s type=%s redirect=%v service=%s %s", snapshot.KeyOf(ing), host, path, pathType,

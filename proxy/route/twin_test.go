@@ -53,6 +53,8 @@ func describe(t *route.Table, r *route.Route) string {
 	b := "closed"
 	switch {
 	case r.Closed != "":
+	case r.NoRule:
+		b = "no rule"
 	case r.Backend < 0:
 		b = "leads nowhere"
 	default:
@@ -169,7 +171,7 @@ func TestAnythingCompiles(t *testing.T) {
 			host, target := text.Draw(t, "asked"), text.Draw(t, "target")
 			table.Certificate(host)
 			path, _ := route.Normalize(nil, []byte(target))
-			if r := match(table, host, string(path)); r != nil && (r.Closed == "") != (r.Backend >= 0) {
+			if r := match(table, host, string(path)); r != nil && (r.Closed == "" && !r.NoRule) != (r.Backend >= 0) {
 				t.Fatalf("closed %q, but backend %d", r.Closed, r.Backend)
 			}
 			match(table, host, target)

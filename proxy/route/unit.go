@@ -52,7 +52,7 @@ type part struct {
 	pairs    []*keyPair // the certificates it brings, of different kinds
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
-	nowhere  *Route   // for what no path leads to, which its server-snippet may answer; nil: nothing
+	noRule   *Route   // what requests come to that no path is for; nil: nothing
 	lent     *lent    // the server-snippet that it has from another; nil: none
 }
 
@@ -162,7 +162,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		b.bothNames()
 		b.defaultBackend()
 		b.passages()
-		b.nowhere()
+		b.noRules()
 		b.otherNames()
 		b.passthrough()
 		b.ciphers()
