@@ -31,7 +31,9 @@ type ingressWorld struct {
 	requests []ingressRequest
 	ends     []func()
 	services int
-	auth     string // address of a pod that says who may pass
+	covered  map[string]bool // hosts with a tls entry
+	paged    map[string]bool // domains with pages in the place of errors
+	auth     string          // address of a pod that says who may pass
 	// believing is whether clients are believed what they say in X-Forwarded-*.
 	believing bool
 }
@@ -39,11 +41,14 @@ type ingressWorld struct {
 // hostKinds are what hosts are drawn as.
 var hostKinds = []func(w *ingressWorld, host string){
 	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
-	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards,
+	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames,
 }
 
+// drawnHosts is how many hosts, or domains, a world has.
+const drawnHosts = 28
+
 func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
-	w := &ingressWorld{dice: d, t: t}
+	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}}
 	w.add("networking.k8s.io/v1", "IngressClass", &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"},
 		Spec: networkingv1.IngressClassSpec{Controller: ingressclass.NginxController}})
 	options := w.options(6, []string{"hsts-max-age", "100"}, []string{"hide-headers", "X-Hide,X-Other"}, []string{"http-redirect-code", "301"},
@@ -58,7 +63,11 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	sum := sha1.Sum([]byte("pw"))
 	w.add("v1", "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"},
 		Data: map[string][]byte{"auth": []byte("user:{SHA}" + base64.StdEncoding.EncodeToString(sum[:]) + "\n")}})
-	pair := certificate.Secret(t, "default/pair", time.Now().Add(time.Hour), "*.example")
+	names := []string{"*.example"}
+	for i := range drawnHosts {
+		names = append(names, fmt.Sprintf("*.h%d.example", i))
+	}
+	pair := certificate.Secret(t, "default/pair", time.Now().Add(time.Hour), names...)
 	pair.UID = "1" // without which ingress-nginx does not know it again
 	w.add("v1", "Secret", pair)
 	auth := startPod("auth")
@@ -66,7 +75,7 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 
 	w.ingress("first.example", nil, false, rule{"/", networkingv1.PathTypePrefix})
 	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "first.example", target: "/"})
-	for i := range 4 * len(hostKinds) {
+	for i := range drawnHosts {
 		hostKinds[i%len(hostKinds)](w, fmt.Sprintf("h%d.example", i))
 	}
 	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "nobody.example", target: "/"})
@@ -85,11 +94,17 @@ func (w *ingressWorld) add(version, kind string, o snapshot.Object) {
 	w.objects = append(w.objects, o)
 }
 
-// ingressesOf are those of a request's host, to be read.
+// domainOf is that of a host, which no two drawings share.
+func domainOf(host string) string {
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	return strings.Join(labels[max(0, len(labels)-2):], ".")
+}
+
+// ingressesOf are those of a request's domain, to be read.
 func (w *ingressWorld) ingressesOf(r ingressRequest) string {
 	var s strings.Builder
 	for _, o := range w.objects {
-		if i, ok := o.(*networkingv1.Ingress); ok && i.Spec.Rules[0].Host == r.host {
+		if i, ok := o.(*networkingv1.Ingress); ok && domainOf(i.Spec.Rules[0].Host) == domainOf(r.host) {
 			text, _ := json.Marshal(i)
 			fmt.Fprintf(&s, "%s\n", text)
 		}
@@ -130,6 +145,7 @@ func (w *ingressWorld) ingress(host string, options map[string]string, tls bool,
 	i.Spec.Rules = []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: paths}}}
 	if tls {
 		i.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{host}, SecretName: "pair"}}
+		w.covered[host] = true
 	}
 	w.add("networking.k8s.io/v1", "Ingress", i)
 }
@@ -153,8 +169,15 @@ func (w *ingressWorld) service() string {
 
 // ask draws requests for a host, with fields of those that are given.
 func (w *ingressWorld) ask(host string, tls bool, targets []string, fields ...[]string) {
-	for range 20 {
-		r := ingressRequest{tls: tls && w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
+	w.askOf(20, host, tls, targets, fields...)
+}
+
+// askOf is ask for a number of them.
+func (w *ingressWorld) askOf(n int, host string, tls bool, targets []string, fields ...[]string) {
+	_, parent, _ := strings.Cut(host, ".")
+	strict := (w.covered[host] || w.covered["*."+parent]) && !w.paged[domainOf(host)] && !strings.HasPrefix(host, "www.")
+	for range n {
+		r := ingressRequest{strict: strict, tls: tls && w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
 		for name, value := range w.options(4, fields...) {
 			r.fields.Set(name, value)
 		}

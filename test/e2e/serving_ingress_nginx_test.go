@@ -170,6 +170,7 @@ func (w *ingressWorld) await(s *served) {
 // ingressRequest is what a client sends.
 type ingressRequest struct {
 	tls          bool
+	strict       bool // if by TLS, the response has Strict-Transport-Security in both
 	method, host string
 	target, body string
 	fields       http.Header
@@ -236,8 +237,8 @@ func answerField(name, value string, r ingressRequest) string {
 	switch name {
 	case "Date", "Server", "Content-Type", "Content-Length", "X-Request-Id", "Vary", "Connection":
 		return ""
-	case "Strict-Transport-Security": // here it is sent where the client has TLS, there where nginx has
-		if r.fields.Get("X-Forwarded-Proto") != "" {
+	case "Strict-Transport-Security": // here hosts with a tls entry have it, where the client has TLS; there all, where nginx has
+		if !r.strict || r.fields.Get("X-Forwarded-Proto") != "" {
 			return ""
 		}
 	case "Set-Cookie":
@@ -276,6 +277,12 @@ func startPod(name string) *httptest.Server {
 			w.Header().Set("X-Auth-User", "somebody")
 			w.Header().Set("X-Auth-Saw", r.Method+" "+r.Header.Get("X-Original-Method")+" "+r.Header.Get("X-Original-Url")+" "+r.Header.Get("X-Auth-Request-Redirect"))
 			status, _ = strconv.Atoi(cmp.Or(r.Header.Get("X-May"), "401"))
+		}
+		if r.Header.Get("X-Code") != "" { // it answers for another: by GET and with all fields here
+			r.Method, r.Body = http.MethodGet, http.NoBody
+			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme"} {
+				r.Header.Del(name)
+			}
 		}
 		w.WriteHeader(status)
 		out := bufio.NewWriter(w)
