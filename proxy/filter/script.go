@@ -43,6 +43,15 @@ func (s *Script) IsEmpty() bool {
 	return len(s.Steps)+len(s.Places)+len(s.Answers)+len(s.Rates)+len(s.Errors.Pages)+len(s.Named) == 0 && !s.Errors.Intercepts && s.Concurrency == nil && s.Except == nil && s.Substitution == nil && !slices.ContainsFunc(s.Fields, func(set []FieldChange) bool { return slices.ContainsFunc(set, FieldChange.acts) })
 }
 
+// FieldsAlone returns what s does to the fields of responses of which no If and no ScriptPlace
+// says another, as a script; nil: nothing.
+func (s *Script) FieldsAlone() *Script {
+	if len(s.Fields) == 0 || !slices.ContainsFunc(s.Fields[0], FieldChange.acts) {
+		return nil
+	}
+	return &Script{OfHost: s.OfHost, Fields: s.Fields[:1]}
+}
+
 // Except has addresses checked of requests with other methods: nginx's limit_except.
 type Except struct {
 	// Methods may be anybody's. With GET goes HEAD.

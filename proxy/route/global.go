@@ -228,9 +228,24 @@ func (w *globalOptions) finish() {
 	slices.SortFunc(w.problems, snapshot.Problem.Compare)
 }
 
-// unrouted is what holds where there is no Ingress.
+// unrouted is what holds where there is no Ingress: fields of responses.
 func (w *globalOptions) unrouted() *filter.Settings {
-	return &filter.Settings{Headers: w.own.filters.Headers}
+	return w.fieldsOf(w.own.snippets.scripts())
+}
+
+// beside is what holds beside the hosts of Ingresses, of which nginx knows no server-snippet.
+func (w *globalOptions) beside() *filter.Settings {
+	return w.fieldsOf(w.own.snippets.beside)
+}
+
+func (w *globalOptions) fieldsOf(scripts []*filter.Script) *filter.Settings {
+	f := &filter.Settings{Headers: w.own.filters.Headers}
+	for _, s := range scripts {
+		if fields := s.FieldsAlone(); fields != nil {
+			f.Scripts = append(f.Scripts, fields)
+		}
+	}
+	return f
 }
 
 // settingsOf is what an Ingress of a class begins with.

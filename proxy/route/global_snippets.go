@@ -54,6 +54,7 @@ func parseTables(s *settings, value string) error {
 		if err := s.obeyForAll("http-snippet", ofHosts, true); err != nil {
 			wrong = append(wrong, err)
 		}
+		s.snippets.beside = s.snippets.scripts() // those that stand behind it are read later
 	}
 	if len(wrong) == 0 {
 		return nil

@@ -18,6 +18,7 @@ type obeyedSnippets struct {
 	known       snippet.Known // by both
 	ahead       string        // what stands in the place of the Ingress, and is read later
 	place, host obeyed
+	beside      []*filter.Script // of what stands beside all hosts
 }
 
 // obeyed is what is obeyed of the snippets of one kind.

@@ -356,7 +356,7 @@ func (b *unitBuilder) bothNames() {
 		r.Host, r.Path, r.match, r.Type, r.pattern = other, "/", "/", networkingv1.PathTypePrefix, nil
 		// Nothing of it goes to a backend, so that it need not have one.
 		r.Backend, r.Split, r.Closed, r.Unread, r.Undecrypted = -1, nil, "", false, false
-		r.Filters = b.w.t.state.global.unrouted() // nginx redirects by a server of its own
+		r.Filters = b.w.t.state.global.beside() // nginx redirects by a server of its own
 		r.Filters.CanonicalHost, r.Filters.RedirectCode = c.host, orElse(b.settings.tls.redirectCode, 308)
 		d := b.part(other)
 		d.rank, d.aliasOf = byWWW, c
