@@ -61,7 +61,7 @@ func TestGlobalHeaders(t *testing.T) {
 	web := httptest.NewServer(listing())
 	defer web.Close()
 	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")),
-		configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests"),
+		configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests", "location-snippet", "proxy_set_header X-Placed $host;"),
 		configMap("responses", "X-Id", "$req_id", "X-One", "1", "X-Two", "2", "X-Zoo", "$$zoo"), configMap("requests", "X-Request-Start", "t=${msec}", "X-Where", "$host$uri", "X-Own", "", "X-Fixed", "yes"), configMap("top", "X-Two", "two"),
 		annotated("plain", "plain.test", nil), annotated("top", "top.test", map[string]string{"custom-headers": "default/top"}),
 		annotated("named", "named.test", map[string]string{"from-to-www-redirect": "true"}))
@@ -78,6 +78,7 @@ func TestGlobalHeaders(t *testing.T) {
 			regexp.MustCompile(`X-Id: [0-9a-f]{32}\r\n`).MatchString(said) && strings.Contains(said, "X-Zoo: $$zoo\r\n")
 	})
 	eventually(t, "proxy-set-headers acts", says("plain.test", "X-Where: plain.test/x\r\n", "X-Own: mine"))
+	eventually(t, "beside location-snippet", says("plain.test", "X-Placed: plain.test\r\n", "X-Own: mine"))
 	eventually(t, "it replaces", says("plain.test", "X-Fixed: yes\r\n", "X-Fixed: no"))
 	eventually(t, "custom-headers comes on top", says("top.test", "X-One: 1\r\nX-Two: two\r\n", "X-Two: 2"))
 	eventually(t, "add-headers acts without a route", func() bool {

@@ -246,10 +246,10 @@ func (s *settings) answerFields(list []filter.Header) []filter.Field {
 	return fields
 }
 
-// setRequestHeaders sets fields that backends are sent.
+// setRequestHeaders sets fields that backends are sent. Those of location-snippet come on top.
 func setRequestHeaders(s *settings, list []filter.Header) error {
 	fields, wrong := s.requestFields(list)
-	s.filters.RequestHeaders = fields
+	s.filters.RequestHeaders = slices.Concat(fields, s.filters.RequestHeaders)
 	return inOne(wrong)
 }
 
