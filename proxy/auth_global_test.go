@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
 )
@@ -16,7 +17,9 @@ import (
 // TestGlobalAuth: a service that the ConfigMap names is asked about every route that
 // has none of its own and did not decline, as the keys global-auth-* say.
 func TestGlobalAuth(t *testing.T) {
-	files, p := start(t, func(o *proxy.Options) { o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "wide"} })
+	files, p := start(t, func(o *proxy.Options) {
+		o.Routes.ConfigMap, o.Routes.Classes.Adopt = snapshot.Key{Namespace: "default", Name: "wide"}, []string{ingressclass.NginxController}
+	})
 	gate := &gatekeeper{}
 	asked, other, web := httptest.NewServer(gate), httptest.NewServer(http.NotFoundHandler()), httptest.NewServer(listing())
 	defer asked.Close()
@@ -29,6 +32,9 @@ func TestGlobalAuth(t *testing.T) {
 	files.Put(annotated("plain", "plain.test", nil), annotated("out", "out.test", map[string]string{"enable-global-auth": "false"}),
 		annotated("in", "in.test", map[string]string{"enable-global-auth": "perhaps"}), annotated("own", "own.test", map[string]string{"auth-url": "http://other.default.svc/"}),
 		annotated("listed", "listed.test", map[string]string{"denylist-source-range": "127.0.0.0/8"}))
+	ruled := annotated("ruled", "ruled.test", map[string]string{"path": "/open"})
+	ruled.Spec.IngressClassName = new(ingressclass.NginxName)
+	files.Put(ruled)
 	addr := bound(p, false)
 	const yes = "\nCookie: say=yes"
 	for _, k := range []struct {
@@ -66,6 +72,8 @@ func TestGlobalAuth(t *testing.T) {
 		{"no-auth-locations", nil, "plain.test", "/.well-known/acme-challenger", 401, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/open/x", 200, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/healthy", 401, ""},
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open"}, "ruled.test", "/open/x", 200, ""},
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/x"}, "ruled.test", "/open/x", 401, ""}, // of which there is no rule
 	} {
 		t.Run(k.key, func(t *testing.T) {
 			cm := configMap("wide", "global-auth-url", url)

@@ -34,8 +34,10 @@ type ExternalAuth struct {
 	CacheKey *Template
 	CacheFor []CacheTime
 	// Except are paths that nobody is asked about, nor about what is below. They do
-	// not end in a slash.
+	// not end in a slash. With ByRule each is so only for rules whose path begins with it, as
+	// in ingress-nginx.
 	Except []string
+	ByRule bool
 }
 
 // copies reports whether the upstream is sent a field of the answer.
@@ -62,13 +64,17 @@ type external struct {
 	asker   Asker
 	answers *Answers
 	place   Place
+	except  []string
 	drop    []string // fields of the request that are not copied into the question, nor what imitates them
 	needs   []string // fields of an answer
 	sets    []Set    // variables of scripts
 }
 
 func newExternal(o *ExternalAuth, scripts []*Script, tools Tools) *external {
-	e := &external{ExternalAuth: *o, asker: tools.Asker, answers: tools.Answers, place: tools.Place}
+	e := &external{ExternalAuth: *o, asker: tools.Asker, answers: tools.Answers, place: tools.Place, except: o.Except}
+	if o.ByRule {
+		e.except = slices.DeleteFunc(slices.Clone(o.Except), func(s string) bool { return !strings.HasPrefix(e.place.Path, s) })
+	}
 	e.drop = []string{
 		"Content-Length", "Transfer-Encoding", "Expect", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range",
 		"X-Forwarded-Proto", "X-Original-URL", "X-Original-URI", "X-Original-Method", "X-Sent-From", "X-Real-IP", "X-Forwarded-For", "X-Auth-Request-Redirect",
@@ -134,7 +140,7 @@ func (e *external) guard(ex *exchange.Exchange) ruling {
 // excepts reports whether nobody is asked about a path. What is escaped in it may
 // mean something else to a backend, and is asked about.
 func (e *external) excepts(path []byte) bool {
-	return len(e.Except) > 0 && bytes.IndexByte(path, '%') < 0 && slices.ContainsFunc(e.Except, func(s string) bool {
+	return len(e.except) > 0 && bytes.IndexByte(path, '%') < 0 && slices.ContainsFunc(e.except, func(s string) bool {
 		return len(path) >= len(s) && string(path[:len(s)]) == s && (len(path) == len(s) || path[len(s)] == '/')
 	})
 }

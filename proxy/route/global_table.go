@@ -41,7 +41,7 @@ func globalGuards() []globalOption {
 		{key: "global-auth-cache-duration", effect: applied, guard: true, unset: "200 202 401 5m", parse: forGlobalAuth(parseAuthCacheFor), doc: "how long they are"},
 		{key: "global-auth-always-set-cookie", effect: applied, guard: true, unset: "false", parse: forGlobalAuth(parseAuthCookie), doc: "pass Set-Cookie of global-auth-url with every status"},
 		{key: "no-auth-locations", effect: applied, guard: true, unset: acmePath, parse: forEach(parsePaths(func(s *settings) *[]string { return &s.global.Except })),
-			doc: "paths without authentication", differ: "without global-auth-url alone, what annotations ask for stays; they are those of requests, with all below, not those of rules"},
+			doc: "paths without authentication", differ: "without global-auth-url alone, what annotations ask for stays; they are those of requests, with all below, and in adopted classes of their rules, too"},
 	}
 }
 

@@ -88,6 +88,7 @@ func defaults(k ingressclass.Class) settings {
 		s.tls.redirect = true
 		s.filters.MaxBody = 1 << 20
 		s.forwarding.Gather = true
+		s.global.ByRule = true
 		s.tls.hsts.on = true
 	}
 	s.cors = corsDefaults()
