@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
 )
@@ -175,6 +176,40 @@ func testFields(t *testing.T, options map[string]string, want fieldsTest) {
 	for _, what := range want.told {
 		if told := fmt.Sprint(st.Problems); !strings.Contains(told, what) {
 			t.Errorf("not told: %s\n%s", what, told)
+		}
+	}
+}
+
+// TestFieldNames: fields whose names are unusual come through as ignore-invalid-headers and
+// enable-underscores-in-headers say, by default as ingress-nginx has it in its classes alone.
+func TestFieldNames(t *testing.T) {
+	files, p := start(t, func(o *proxy.Options) {
+		o.Routes.ConfigMap, o.Routes.Classes.Adopt = snapshot.Key{Namespace: "default", Name: "wide"}, []string{ingressclass.NginxController}
+	})
+	web := httptest.NewServer(listing())
+	defer web.Close()
+	adopted := annotated("adopted", "adopted.test", nil)
+	adopted.Spec.IngressClassName = new(ingressclass.NginxName)
+	files.Put(service("web", corev1.ServicePort{Port: 80}), slice("web", "", strings.TrimPrefix(web.URL, "http://")), annotated("own", "own.test", nil), adopted)
+	for _, c := range []struct {
+		key          string
+		options      []string
+		own, adopted string // those that come through
+	}{
+		{"ignore-invalid-headers", nil, "X-1 X.2 X_3", "X-1"},
+		{"enable-underscores-in-headers", []string{"enable-underscores-in-headers", "true"}, "X-1 X.2 X_3", "X-1 X_3"},
+		{"ignore-invalid-headers", []string{"ignore-invalid-headers", "false"}, "X-1 X.2 X_3", "X-1 X.2 X_3"},
+		{"ignore-invalid-headers", []string{"ignore-invalid-headers", "true"}, "X-1", "X-1"},
+		{"enable-underscores-in-headers", []string{"ignore-invalid-headers", "true", "enable-underscores-in-headers", "true"}, "X-1 X_3", "X-1 X_3"},
+		{"ignore-invalid-headers", []string{"ignore-invalid-headers", "perhaps"}, "X-1 X.2 X_3", "X-1"},
+	} {
+		files.Put(configMap("wide", c.options...))
+		for host, want := range map[string]string{"own.test": c.own, "adopted.test": c.adopted} {
+			eventually(t, fmt.Sprintf("%s: %v: %s is sent %s", c.key, c.options, host, want), func() bool {
+				status, said := ask(t, bound(p, false), host, "/\nX-1: a\nX.2: b\nX_3: c")
+				came := regexp.MustCompile(`X.[123]`).FindAllString(said, -1)
+				return status == 200 && strings.Join(came, " ") == want
+			})
 		}
 	}
 }

@@ -151,8 +151,6 @@ func globalCases() []globalCase {
 		{"allow-backend-server-header", only("allow-backend-server-header", "no"), nil, "/", 200, "Server: backend\r\n", ""},
 		{"compute-full-forwarded-for", only("compute-full-forwarded-for", "true"), nil, "/", 200, "uri=/ ", ""},
 		{"disable-ipv6-dns", only("disable-ipv6-dns", "true"), nil, "/", 200, "uri=/ ", ""},
-		{"enable-underscores-in-headers", only("enable-underscores-in-headers", "false"), nil, "/\nX_Y: z", 200, "uri=/ ", ""},
-		{"ignore-invalid-headers", only("ignore-invalid-headers", "true"), nil, "/", 200, "uri=/ ", ""},
 		{"strict-validate-path-type", only("strict-validate-path-type", "false"), nil, "/", 200, "uri=/ ", ""},
 		{"limit-req-status-code", only("limit-req-status-code", "429"), only("limit-rpm", "1", "limit-burst-multiplier", "1"), "/", 429, "", ""},
 		{"annotations-risk-level", only("annotations-risk-level", "Low"), only("whitelist-source-range", "127.0.0.0/8"), "/", 503, "its risk is Medium", ""},

@@ -53,20 +53,44 @@ func IsFieldValue[S string | []byte](s S) bool {
 	return true
 }
 
-// IsToken reports whether every byte of b may stand in a token, such as the
-// name of a field (RFC 9110 section 5.6.2). An empty b has no other byte.
-func IsToken(b []byte) bool {
+// Spelling is what stands in a token, such as the name of a field (RFC 9110 section 5.6.2). Zero
+// is one of letters, digits and dashes alone, or an empty one.
+type Spelling uint8
+
+// What a token may have besides.
+const (
+	Underscored Spelling = 1 << iota
+	Odd                  // another of RFC 9110's tchar
+	NoToken              // a byte that may not stand in a token
+)
+
+// SpellingOf returns what stands in b.
+func SpellingOf(b []byte) (s Spelling) {
 	for _, c := range b {
-		if !isTokenByte(c) {
-			return false
+		if !isPlain(c) {
+			s |= oddity(c)
 		}
 	}
-	return true
+	return s
 }
 
-// isTokenByte is RFC 9110's tchar, as two bitmaps.
-func isTokenByte(c byte) bool {
-	const low = 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.' | (1<<10-1)<<'0'
-	const high = (1<<26-1)<<('A'-64) | (1<<26-1)<<('a'-64) | 1<<('^'-64) | 1<<('_'-64) | 1<<('`'-64) | 1<<('|'-64) | 1<<('~'-64)
+// IsToken reports whether every byte of b may stand in a token. An empty b has no other byte.
+func IsToken(b []byte) bool { return SpellingOf(b)&NoToken == 0 }
+
+// isPlain is for letters, digits and the dash, as two bitmaps.
+func isPlain(c byte) bool {
+	const low = 1<<'-' | (1<<10-1)<<'0'
+	const high = (1<<26-1)<<('A'-64) | (1<<26-1)<<('a'-64)
 	return (uint64(low)>>c|uint64(high)>>(c-64))&1 != 0 // a shift by 64 or more leaves nothing
+}
+
+// oddity is what any other byte is.
+func oddity(c byte) Spelling {
+	switch c {
+	case '_':
+		return Underscored
+	case '!', '#', '$', '%', '&', '\'', '*', '+', '.', '^', '`', '|', '~':
+		return Odd
+	}
+	return NoToken
 }

@@ -11,6 +11,10 @@ func TestTokenBytes(t *testing.T) {
 		if got := IsToken([]byte{byte(c)}); got != want {
 			t.Errorf("IsToken(%q) = %v", rune(c), got)
 		}
+		plain := want && (c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z')
+		if got := SpellingOf([]byte{'a', byte(c)}); (got == 0) != plain || (got == Underscored) != (c == '_') || (got == NoToken) == want {
+			t.Errorf("the spelling of %q is %d", rune(c), got)
+		}
 	}
 }
 

@@ -112,6 +112,8 @@ type Request struct {
 	Handshake *Handshake
 	// Certificate is what a filter knows of the client's; nil: the route asks for none.
 	Certificate *Certificate
+	// Names is what stands in the names of the fields that the client sent.
+	Names Spelling
 	// Received is when the head had arrived. Zero: it never did in full.
 	Received time.Time
 	// Size is how many bytes of head and body have come, as far as the front end can

@@ -34,6 +34,7 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 	if s == nil {
 		return nil
 	}
+	c.add(s.DropNames != 0, func() Filter { return dropNames(s.DropNames) })
 	if len(s.DeniedPaths) > 0 {
 		c = append(c, deniedPaths(s.DeniedPaths))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quayside.io/proxy/coding"
+	"quayside.io/proxy/exchange"
 	"quayside.io/proxy/seclang"
 )
 
@@ -63,6 +64,9 @@ type Settings struct {
 	RewrittenPaths []Rewrite
 	UpstreamPath   *UpstreamPath
 	Detours        []*UpstreamPath // of scripts
+	// DropNames has fields of requests left out by what stands in their names, before anything
+	// else sees them.
+	DropNames exchange.Spelling
 	// HostRealIP says who the client is before anything else, and RealIP after what Scripts do.
 	HostRealIP, RealIP *RealIP
 	// NoUpgrade sends requests for another protocol on as what they are without.
@@ -224,6 +228,7 @@ func Compile(s *Settings, host Host, tools Tools) Chain {
 	if s == nil {
 		s = &Settings{}
 	}
+	add(s.DropNames != 0, func() Filter { return dropNames(s.DropNames) })
 	add(s.Trace != nil, func() Filter { return Filter{Request: s.Trace.request} })
 	add(s.HostRealIP != nil, func() Filter { return s.HostRealIP.filter() })
 	add(len(s.DeniedPaths) > 0, func() Filter { return deniedPaths(s.DeniedPaths) })

@@ -133,6 +133,16 @@ func imitates(name []byte, of string) bool {
 	return true
 }
 
+// dropNames takes fields out whose names have any of what is given.
+func dropNames(drop exchange.Spelling) Filter {
+	return Filter{Request: func(ex *exchange.Exchange) bool {
+		if ex.Request.Names&drop != 0 {
+			ex.Request.Header.Keep(func(f exchange.Field) bool { return exchange.SpellingOf(f.Name)&drop == 0 })
+		}
+		return true
+	}}
+}
+
 // headers sets fields in every response, whoever made it. One without a value is taken out.
 func headers(list []Field, at Place) Filter {
 	type field struct {

@@ -266,6 +266,7 @@ func (s *stream) takeField(name, value string) (bad string) {
 	case "cookie":
 		h.cookies++
 	}
+	s.ex.Request.Names |= exchange.SpellingOf([]byte(name))
 	s.ex.Request.Header.Add(name, value)
 	return ""
 }

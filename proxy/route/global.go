@@ -208,6 +208,7 @@ func (w *globalOptions) finish() {
 		s.tls.header = s.tls.hsts.value()
 		s.filters.Compress = s.compress.filter()
 		s.addOriginalURI()
+		s.filters.DropNames = s.names.dropped()
 		s.finishTrace(nil)
 		if f := s.finishLocation(nil); f != nil && s == &w.own {
 			w.problem(finding{InvalidOption, f.message})

@@ -151,9 +151,13 @@ func parsePaths(of func(*settings) *[]string) func(s *settings, value string) er
 	}
 }
 
-func parseHSTS(of func(*hstsOptions) *bool) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
-		*of(&s.tls.hsts), err = parseBool(value)
+// parseToggle reads what is on or off.
+func parseToggle(of func(*settings) *bool) func(s *settings, value string) error {
+	return func(s *settings, value string) error {
+		on, err := parseBool(value)
+		if err == nil {
+			*of(s) = on
+		}
 		return err
 	}
 }
@@ -224,6 +228,22 @@ func parseServerTokens(s *settings, value string) error {
 		s.filters.Headers = append(s.filters.Headers, filter.Field{Name: "Server", Value: filter.Literal("")})
 	}
 	return err
+}
+
+// fieldNames are which fields of requests are left out by their names.
+type fieldNames struct {
+	ignore      bool // ignore-invalid-headers
+	underscores bool // enable-underscores-in-headers
+}
+
+func (o fieldNames) dropped() exchange.Spelling {
+	switch {
+	case !o.ignore:
+		return 0
+	case o.underscores:
+		return exchange.Odd
+	}
+	return exchange.Odd | exchange.Underscored
 }
 
 // addHeaders sets fields of responses. Those of custom-headers come on top.

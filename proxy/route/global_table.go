@@ -53,11 +53,11 @@ func globalTLS() []globalOption {
 		{key: "http-redirect-code", unset: "308", effect: applied, parse: forEach(parseTLSCode), doc: "status of redirects to https and between www and apex"},
 		{key: "no-tls-redirect-locations", unset: acmePath, effect: applied, parse: forEach(parsePaths(func(s *settings) *[]string { return &s.tls.plain })),
 			doc: "paths that are not sent to https", differ: "they are those of requests, with all below, not those of rules"},
-		{key: "hsts", unset: "true", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.on })),
+		{key: "hsts", unset: "true", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.tls.hsts.on })),
 			doc: "send Strict-Transport-Security over TLS", differ: "for hosts with a tls entry; false by default for classes of our own"},
 		{key: "hsts-max-age", unset: "31536000", effect: applied, parse: forEach(parseHSTSMaxAge), doc: "seconds that browsers remember it"},
-		{key: "hsts-include-subdomains", unset: "true", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.subdomains })), doc: "for names below, too"},
-		{key: "hsts-preload", unset: "false", effect: applied, parse: forEach(parseHSTS(func(o *hstsOptions) *bool { return &o.preload })), doc: "browsers may know it beforehand"},
+		{key: "hsts-include-subdomains", unset: "true", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.tls.hsts.subdomains })), doc: "for names below, too"},
+		{key: "hsts-preload", unset: "false", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.tls.hsts.preload })), doc: "browsers may know it beforehand"},
 		{key: "ssl-protocols", unset: "TLSv1.2 TLSv1.3", effect: applied, parse: parseVersions, doc: "TLS versions towards clients", differ: "without a gap between them"},
 		{key: "ssl-ciphers", effect: applied, parse: parseCiphers, doc: "cipher suites towards clients before TLS 1.3", differ: "those that Go has, in its own order; of groups DEFAULT, HIGH and ALL"},
 		{key: "ssl-ecdh-curve", unset: "auto", effect: noOp, doc: "curves towards clients, which Go chooses"},
@@ -90,8 +90,8 @@ func globalForwarding() []globalOption {
 		{key: "generate-request-id", unset: "true", effect: applied, parse: parseRequestID, doc: "make X-Request-ID where a client sends none"},
 		{key: "proxy-add-original-uri-header", unset: "false", effect: applied, parse: forEach(parseOriginalURI), doc: "send X-Original-URI to backends"},
 		{key: "proxy-set-headers", effect: applied, parse: parseFields("proxy-set-headers", setRequestHeaders), doc: "ConfigMap of headers sent to backends", differ: "Host and what frames the message may not be set"},
-		{key: "enable-underscores-in-headers", unset: "false", effect: noOp, doc: "pass fields with underscores", differ: "always passed, save those that imitate X-Forwarded-*"},
-		{key: "ignore-invalid-headers", unset: "true", effect: noOp, doc: "drop fields with invalid names", differ: "such a request is refused"},
+		{key: "enable-underscores-in-headers", unset: "false", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.names.underscores })), doc: "pass fields with underscores", differ: "classes of our own always do, unless ignore-invalid-headers is true; those that imitate X-Forwarded-* and what the proxy sets are never passed"},
+		{key: "ignore-invalid-headers", unset: "true", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.names.ignore })), doc: "drop fields whose names have more than letters, digits and dashes", differ: "false by default for classes of our own; a request with a name that is no token is refused"},
 		{key: "service-upstream", unset: "false", effect: applied, parse: forEach(parseServiceAddress), doc: "use the address of Services instead of their endpoints"},
 	}
 }
@@ -214,11 +214,11 @@ func globalAnnotations() []globalOption {
 
 func globalTraces() []globalOption {
 	return []globalOption{
-		{key: "enable-opentelemetry", unset: "false", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.on })), doc: "trace requests", differ: "as the annotation"},
-		{key: "opentelemetry-trust-incoming-span", unset: "true", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.trust })), doc: "continue clients' traces"},
+		{key: "enable-opentelemetry", unset: "false", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.trace.on })), doc: "trace requests", differ: "as the annotation"},
+		{key: "opentelemetry-trust-incoming-span", unset: "true", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.trace.trust })), doc: "continue clients' traces"},
 		{key: "otel-sampler", unset: samplerOn, effect: applied, parse: forEach(parseSampler), doc: "which traces that begin here are sampled: AlwaysOn, AlwaysOff or TraceIdRatioBased"},
 		{key: "otel-sampler-ratio", unset: "0.01", effect: applied, parse: forEach(parseSamplerRatio), doc: "share that TraceIdRatioBased samples"},
-		{key: "otel-sampler-parent-based", unset: "true", effect: applied, parse: forEach(parseTrace(func(o *traceOptions) *bool { return &o.parent })), doc: "leave it to the client that began a trace whether it is sampled"},
+		{key: "otel-sampler-parent-based", unset: "true", effect: applied, parse: forEach(parseToggle(func(s *settings) *bool { return &s.trace.parent })), doc: "leave it to the client that began a trace whether it is sampled"},
 		{key: "opentelemetry-operation-name", effect: applied, parse: forEach(parseSpanName), doc: "name of the spans, by default the path of the rule", differ: "simple variables only"},
 		{key: "otlp-collector-host", effect: applied, parse: parseCollectorHost, doc: "where spans are sent, by OTLP over gRPC without TLS", differ: "names of Services lead to their endpoints"},
 		{key: "otlp-collector-port", unset: "4317", effect: applied, parse: parseCollectorPort, doc: "its port"},

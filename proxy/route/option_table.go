@@ -307,11 +307,11 @@ func observers() []option {
 		{key: "enable-access-log", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseAccessLog,
 			doc: "write a line per request", differ: "where the proxy keeps a log, see --access-log"},
 		{key: "enable-rewrite-log", scope: ofLocation, unset: "false", risk: riskLow, effect: noOp, doc: "log of nginx's rewrite engine"},
-		{key: "enable-opentelemetry", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseTrace(func(o *traceOptions) *bool { return &o.on }),
+		{key: "enable-opentelemetry", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseToggle(func(s *settings) *bool { return &s.trace.on }),
 			doc: "trace requests", differ: "by W3C Trace Context and OTLP over gRPC only; without otlp-collector-host requests get a traceparent and no spans are made; attributes are those of the present semantic conventions for HTTP, without the query, and the names of namespace, Ingress and Service"},
 		{key: "opentelemetry-operation-name", scope: ofLocation, risk: riskMedium, effect: applied, parse: parseSpanName,
 			doc: "name of the span, by default the path of the rule", differ: "variables are allowed, simple ones only"},
-		{key: "opentelemetry-trust-incoming-span", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseTrace(func(o *traceOptions) *bool { return &o.trust }),
+		{key: "opentelemetry-trust-incoming-span", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseToggle(func(s *settings) *bool { return &s.trace.trust }),
 			doc: "continue the client's trace", differ: "false replaces its traceparent and tracestate, with enable-opentelemetry"},
 	}
 }

@@ -27,16 +27,6 @@ func traceDefaults() traceOptions {
 	return traceOptions{trust: true, parent: true, sampler: samplerOn, ratio: 0.01}
 }
 
-func parseTrace(of func(*traceOptions) *bool) func(s *settings, value string) error {
-	return func(s *settings, value string) error {
-		on, err := parseBool(value)
-		if err == nil {
-			*of(&s.trace) = on
-		}
-		return err
-	}
-}
-
 func parseSampler(s *settings, value string) error {
 	switch value {
 	case samplerOn, samplerOff, samplerRatio:

@@ -64,8 +64,9 @@ type settings struct {
 	ofHost         *serverSnippet    // nil: there is none that says anything
 	takesAnswers   bool              // a snippet takes variables of auth-url's answer
 	tls            tlsSettings
-	unlogged       bool             // enable-access-log: "false"
-	serviceAddress bool             // service-upstream
+	unlogged       bool // enable-access-log: "false"
+	serviceAddress bool // service-upstream
+	names          fieldNames
 	limitCode      int              // limit-req-status-code
 	limitConnCode  int              // limit-conn-status-code
 	limitKey       *filter.Template // limit-conn-zone-variable; nil: the address
@@ -89,6 +90,7 @@ func defaults(k ingressclass.Class) settings {
 		s.filters.MaxBody = 1 << 20
 		s.forwarding.Gather = true
 		s.global.ByRule = true
+		s.names.ignore = true
 		s.tls.hsts.on = true
 	}
 	s.cors = corsDefaults()

@@ -117,10 +117,15 @@ func (rc *requestContext) readFields(raw []byte) (fault string) {
 			break
 		}
 		colon := bytes.IndexByte(line, ':')
-		if colon <= 0 || !exchange.IsToken(line[:colon]) {
+		if colon <= 0 {
 			return "a header field is malformed or folded"
 		}
 		name, value := line[:colon], exchange.TrimSpace(line[colon+1:])
+		names := exchange.SpellingOf(name)
+		if names&exchange.NoToken != 0 {
+			return "a header field is malformed or folded"
+		}
+		rc.ex.Request.Names |= names
 		switch len(name) {
 		case len("Host"):
 			if exchange.EqualFold(name, "host") {
