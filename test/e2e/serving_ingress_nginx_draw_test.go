@@ -30,12 +30,14 @@ type ingressWorld struct {
 	objects  []snapshot.Object
 	requests []ingressRequest
 	ends     []func()
+	options  map[string]string // for all
 	services int
 	covered  map[string]bool // hosts with a tls entry
 	paged    map[string]bool // domains with pages in the place of errors
 	auth     string          // address of a pod that says who may pass
 	// believing is whether clients are believed what they say in X-Forwarded-*.
 	believing bool
+	guarded   bool // auth is asked about all requests
 }
 
 // hostKinds are what hosts are drawn as.
@@ -51,15 +53,9 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}}
 	w.add("networking.k8s.io/v1", "IngressClass", &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"},
 		Spec: networkingv1.IngressClassSpec{Controller: ingressclass.NginxController}})
-	options := w.options(6, []string{"hsts-max-age", "100"}, []string{"hide-headers", "X-Hide,X-Other"}, []string{"http-redirect-code", "301"},
-		[]string{"ssl-redirect", "false"}, []string{"proxy-cookie-path", "/x /y"}, []string{"add-headers", "default/added"},
-		[]string{"block-user-agents", "bad,~*curl"}, []string{"server-tokens", "true"})
-	options["allow-snippet-annotations"], options["annotations-risk-level"], options["global-allowed-response-headers"] = "true", "Critical", "X-Added"
-	if w.believing = w.seldom(2); w.believing {
-		options["use-forwarded-headers"], options["compute-full-forwarded-for"], options["proxy-real-ip-cidr"] = "true", "true", "127.0.0.0/8"
-	}
-	w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "options"}, Data: options})
-	w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "added"}, Data: map[string]string{"X-Added": "yes"}})
+	auth := startPod("auth")
+	w.ends, w.auth = append(w.ends, auth.Close), auth.URL+"/auth"
+	w.drawOptions()
 	sum := sha1.Sum([]byte("pw"))
 	w.add("v1", "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"},
 		Data: map[string][]byte{"auth": []byte("user:{SHA}" + base64.StdEncoding.EncodeToString(sum[:]) + "\n")}})
@@ -70,10 +66,8 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	pair := certificate.Secret(t, "default/pair", time.Now().Add(time.Hour), names...)
 	pair.UID = "1" // without which ingress-nginx does not know it again
 	w.add("v1", "Secret", pair)
-	auth := startPod("auth")
-	w.ends, w.auth = append(w.ends, auth.Close), auth.URL+"/auth"
 
-	w.ingress("first.example", nil, false, rule{"/", networkingv1.PathTypePrefix})
+	w.ingress("first.example", map[string]string{"enable-global-auth": "false", "force-ssl-redirect": "false", "ssl-redirect": "false"}, false, rule{"/", networkingv1.PathTypePrefix})
 	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "first.example", target: "/"})
 	for i := range drawnHosts {
 		hostKinds[i%len(hostKinds)](w, fmt.Sprintf("h%d.example", i))
@@ -100,9 +94,10 @@ func domainOf(host string) string {
 	return strings.Join(labels[max(0, len(labels)-2):], ".")
 }
 
-// ingressesOf are those of a request's domain, to be read.
+// ingressesOf are those of a request's domain, and what holds for all, to be read.
 func (w *ingressWorld) ingressesOf(r ingressRequest) string {
 	var s strings.Builder
+	fmt.Fprintf(&s, "%q\n", w.options)
 	for _, o := range w.objects {
 		if i, ok := o.(*networkingv1.Ingress); ok && domainOf(i.Spec.Rules[0].Host) == domainOf(r.host) {
 			text, _ := json.Marshal(i)
@@ -112,8 +107,8 @@ func (w *ingressWorld) ingressesOf(r ingressRequest) string {
 	return s.String()
 }
 
-// options draws from lists of a name and its values, each once in n times.
-func (w *ingressWorld) options(n int, lists ...[]string) map[string]string {
+// draw draws from lists of a name and its values, each once in n times.
+func (w *ingressWorld) draw(n int, lists ...[]string) map[string]string {
 	drawn := map[string]string{}
 	for _, l := range lists {
 		if w.seldom(n) {
@@ -175,11 +170,17 @@ func (w *ingressWorld) ask(host string, tls bool, targets []string, fields ...[]
 // askOf is ask for a number of them.
 func (w *ingressWorld) askOf(n int, host string, tls bool, targets []string, fields ...[]string) {
 	_, parent, _ := strings.Cut(host, ".")
-	strict := (w.covered[host] || w.covered["*."+parent]) && !w.paged[domainOf(host)] && !strings.HasPrefix(host, "www.")
+	strict := (w.covered[host] || w.covered["*."+parent]) && !w.guarded && !w.paged[domainOf(host)] && !strings.HasPrefix(host, "www.")
 	for range n {
 		r := ingressRequest{strict: strict, tls: tls && w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
-		for name, value := range w.options(4, fields...) {
+		if w.guarded && !w.seldom(4) {
+			r.fields.Set("X-May", "200")
+		}
+		for name, value := range w.draw(4, fields...) {
 			r.fields.Set(name, value)
+		}
+		if w.guarded { // where nobody is asked it comes through there
+			r.fields.Del("X-Auth-User")
 		}
 		if r.method == "POST" && w.seldom(2) {
 			r.body = "a body"
@@ -195,7 +196,7 @@ func (w *ingressWorld) drawPaths(host string) {
 		{"denylist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"load-balance", "ewma"}, {"proxy-next-upstream", "error http_503"}, {"proxy-http-version", "1.0"},
 		{"configuration-snippet", `more_set_headers "X-Set: $host";`, "add_header X-Path $uri always;", "proxy_set_header X-Path $uri;", "rewrite ^/a/b(.*)$ /moved$1 break;"}}
 	some := func() map[string]string {
-		drawn := w.options(5, options...)
+		drawn := w.draw(5, options...)
 		if drawn["proxy-redirect-from"] != "" {
 			drawn["proxy-redirect-to"] = "/moved/"
 		}
@@ -212,11 +213,11 @@ func (w *ingressWorld) drawPaths(host string) {
 	w.ask(host, false, []string{"/", "/a", "/a/", "/ab", "/a/b", "/a/b/c", "//a", "/a/../e", "/A", "/B", "/b/", "/c%20d", "/ef", "/a?x=1&y=%2f", "/a/./b?", "/?status=302&f-Location=http://pod.example/x",
 		"/?f-Set-Cookie=k=v;%20Path=/x;%20Domain=a.example", "/a?f-X-Hide=1&f-X-Kept=1", "/?status=404", "/a/b?status=503"},
 		[]string{"Origin", "http://a.example", "http://b.example"}, []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.1"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"}, []string{"User-Agent", "bad", "Curl/8", "good"},
-		[]string{"Cookie", "a=b; c=d"}, []string{"Upgrade-Insecure-Requests", "1"})
+		[]string{"Cookie", "a=b; c=d"}, []string{"Upgrade-Insecure-Requests", "1"}, []string{"Referer", "http://bad.example", "http://EVIL.example/x", "http://good.example"}, []string{"X_under", "1"}, []string{"X-Own", "1"})
 }
 
 func (w *ingressWorld) drawPatterns(host string) {
-	options := w.options(2, []string{"rewrite-target", "/r/$1", "/r", "/r/$2/$1"}, []string{"app-root", "/app"})
+	options := w.draw(2, []string{"rewrite-target", "/r/$1", "/r", "/r/$2/$1"}, []string{"app-root", "/app"})
 	options["use-regex"] = "true"
 	kind := networkingv1.PathTypeImplementationSpecific
 	w.ingress(host, options, false, rule{"/", kind}, rule{pick(w.dice, "/a(/|$)(.*)", "/a/(.*)", "/a"), kind}, rule{pick(w.dice, "/b/([0-9]+)$", "/[bc]/(x|y)", "/(.*)/d"), kind})
@@ -225,14 +226,14 @@ func (w *ingressWorld) drawPatterns(host string) {
 }
 
 func (w *ingressWorld) drawCanary(host string) {
-	main := w.options(4, []string{"affinity", "cookie"}, []string{"session-cookie-name", "route"})
+	main := w.draw(4, []string{"affinity", "cookie"}, []string{"session-cookie-name", "route"})
 	if main["affinity"] != "" && w.seldom(2) {
 		main["affinity-canary-behavior"] = pick(w.dice, "sticky", "legacy")
 	}
-	canary := w.options(2, []string{"canary-by-header", "X-Canary"}, []string{"canary-by-cookie", "canary"}, []string{"canary-weight", "0", "100"}, []string{"affinity", "cookie"})
+	canary := w.draw(2, []string{"canary-by-header", "X-Canary"}, []string{"canary-by-cookie", "canary"}, []string{"canary-weight", "0", "100"}, []string{"affinity", "cookie"})
 	canary["canary"] = "true"
 	if canary["canary-by-header"] != "" {
-		for name, value := range w.options(3, []string{"canary-by-header-value", "yes", "a b"}, []string{"canary-by-header-pattern", "^y.*s$", "y|n"}) {
+		for name, value := range w.draw(3, []string{"canary-by-header-value", "yes", "a b"}, []string{"canary-by-header-pattern", "^y.*s$", "y|n"}) {
 			canary[name] = value
 		}
 	}
@@ -243,7 +244,7 @@ func (w *ingressWorld) drawCanary(host string) {
 }
 
 func (w *ingressWorld) drawSession(host string) {
-	options := w.options(3, []string{"session-cookie-name", "route", "SESSION"}, []string{"session-cookie-path", "/", "/p"}, []string{"session-cookie-samesite", "None", "Lax", "Strict"},
+	options := w.draw(3, []string{"session-cookie-name", "route", "SESSION"}, []string{"session-cookie-path", "/", "/p"}, []string{"session-cookie-samesite", "None", "Lax", "Strict"},
 		[]string{"session-cookie-conditional-samesite-none", "true"}, []string{"session-cookie-expires", "3600"}, []string{"session-cookie-max-age", "3600"}, []string{"session-cookie-secure", "true"},
 		[]string{"session-cookie-domain", "example", ".example"}, []string{"affinity-mode", "balanced", "persistent"}, []string{"ssl-redirect", "false"})
 	options["affinity"] = "cookie"
@@ -253,7 +254,7 @@ func (w *ingressWorld) drawSession(host string) {
 }
 
 func (w *ingressWorld) drawRedirects(host string) {
-	options := w.options(5, []string{"ssl-redirect", "false", "true"}, []string{"force-ssl-redirect", "true"}, []string{"permanent-redirect", "https://other.example/p", "https://other.example"}, []string{"permanent-redirect-code", "308"},
+	options := w.draw(5, []string{"ssl-redirect", "false", "true"}, []string{"force-ssl-redirect", "true"}, []string{"permanent-redirect", "https://other.example/p", "https://other.example"}, []string{"permanent-redirect-code", "308"},
 		[]string{"temporal-redirect", "http://other.example/x?y=1"}, []string{"app-root", "/app"}, []string{"preserve-trailing-slash", "true"})
 	tls := w.seldom(2) && options["app-root"] == "" // whose redirects have HSTS here alone
 	if w.believing {
@@ -265,14 +266,14 @@ func (w *ingressWorld) drawRedirects(host string) {
 }
 
 func (w *ingressWorld) drawGuards(host string) {
-	options := w.options(4, []string{"auth-url", w.auth, w.auth + "?a=$request_uri"}, []string{"auth-signin", "https://login.example/in", "https://login.example/in?rd=$escaped_request_uri"}, []string{"auth-signin-redirect-param", "back"},
+	options := w.draw(4, []string{"auth-url", w.auth, w.auth + "?a=$request_uri"}, []string{"auth-signin", "https://login.example/in", "https://login.example/in?rd=$escaped_request_uri"}, []string{"auth-signin-redirect-param", "back"},
 		[]string{"auth-response-headers", "X-Auth-User,X-Auth-Saw", "X-Auth-User"}, []string{"auth-method", "POST"}, []string{"auth-request-redirect", "http://away.example/"}, []string{"enable-cors", "true"},
 		[]string{"auth-snippet", "proxy_set_header X-Original-Method $request_method;"}, []string{"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"})
 	if options["auth-url"] == "" {
 		options["auth-url"] = w.auth
 	}
 	if w.seldom(4) {
-		options = map[string]string{"auth-type": "basic", "auth-secret": "users", "auth-realm": "here", "satisfy": pick(w.dice, "any", "all"), "whitelist-source-range": pick(w.dice, "127.0.0.0/8", "10.0.0.0/8")}
+		options = map[string]string{"auth-type": "basic", "auth-secret": "users", "auth-realm": "here", "enable-global-auth": "false", "satisfy": pick(w.dice, "any", "all"), "whitelist-source-range": pick(w.dice, "127.0.0.0/8", "10.0.0.0/8")}
 	}
 	w.ingress(host, options, false, rule{"/", networkingv1.PathTypePrefix}, rule{"/a", networkingv1.PathTypePrefix})
 	w.ingress(host, nil, false, rule{"/open", networkingv1.PathTypeExact})

@@ -13,9 +13,12 @@ func (w *ingressWorld) drawNames(domain string) {
 	kind := pick(w.dice, networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific)
 	names := []string{"a." + domain, "b." + domain, "*." + domain, domain}
 	for _, i := range w.Perm(len(names))[:1+w.IntN(3)] {
-		options := w.options(6, []string{"ssl-redirect", "false"}, []string{"force-ssl-redirect", "true"}, []string{"enable-cors", "true"}, []string{"upstream-vhost", "v.example"},
+		options := w.draw(6, []string{"ssl-redirect", "false"}, []string{"force-ssl-redirect", "true"}, []string{"enable-cors", "true"}, []string{"upstream-vhost", "v.example"},
 			[]string{"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, []string{"auth-url", w.auth}, []string{"permanent-redirect", "https://other.example/p"},
 			[]string{"configuration-snippet", `more_set_headers "X-Set: $host";`}, []string{"custom-headers", "default/added"})
+		if w.guarded { // no-auth-locations would open it there
+			delete(options, "auth-url")
+		}
 		if !aliased && names[i] != domain && w.seldom(3) {
 			options["server-alias"], aliased = pick(w.dice, "c."+domain, "c."+domain+",d."+domain), true
 		}
@@ -35,7 +38,7 @@ func (w *ingressWorld) drawNames(domain string) {
 		}
 		w.ingress(names[i], options, w.seldom(2), first...)
 		if w.seldom(2) {
-			w.ingress(names[i], w.options(4, []string{"whitelist-source-range", "10.0.0.0/8"}, []string{"ssl-redirect", "false"}), w.seldom(4), w.paths(kind, "/a", "/c", "/")...)
+			w.ingress(names[i], w.draw(4, []string{"whitelist-source-range", "10.0.0.0/8"}, []string{"ssl-redirect", "false"}), w.seldom(4), w.paths(kind, "/a", "/c", "/")...)
 		}
 	}
 	targets := []string{"/", "/a", "/a/", "/a/b/c", "/B?x=1", "/c", "/nowhere", "/a?status=404", "/c?status=503", "/?status=404"}

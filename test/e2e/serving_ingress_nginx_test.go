@@ -280,7 +280,7 @@ func startPod(name string) *httptest.Server {
 		}
 		if r.Header.Get("X-Code") != "" { // it answers for another: by GET and with all fields here
 			r.Method, r.Body = http.MethodGet, http.NoBody
-			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme"} {
+			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme", "X-Auth-User", "X-Asked", "X-Location"} {
 				r.Header.Del(name)
 			}
 		}

@@ -1,0 +1,30 @@
+package e2e
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// drawOptions draws the ConfigMap of what holds for all, with those that it names.
+func (w *ingressWorld) drawOptions() {
+	w.options = w.draw(6, []string{"hsts-max-age", "100"}, []string{"hide-headers", "X-Hide,X-Other"}, []string{"http-redirect-code", "301"},
+		[]string{"ssl-redirect", "false"}, []string{"proxy-cookie-path", "/x /y"}, []string{"add-headers", "default/added"},
+		[]string{"block-user-agents", "bad,~*curl"}, []string{"server-tokens", "true"}, []string{"block-referers", "http://bad.example,~*evil"}, []string{"block-cidrs", "192.0.2.0/24"},
+		[]string{"proxy-set-headers", "default/asked"}, []string{"hsts", "false"}, []string{"hsts-include-subdomains", "false"}, []string{"hsts-preload", "true"}, []string{"force-ssl-redirect", "true"},
+		[]string{"proxy-add-original-uri-header", "true"}, []string{"location-snippet", "proxy_set_header X-Location $host;"}, []string{"server-snippet", "location = /x { return 418; }", "more_set_headers 'X-Server: $host';", "if ($http_x_may = 500) { return 405; }"},
+		[]string{"http-snippet", "map $http_user_agent $kind { default other; good good; } more_set_headers 'X-Kind: $kind';"}, []string{"proxy-cookie-domain", "a.example z.example"}, []string{"ignore-invalid-headers", "false"},
+		[]string{"enable-underscores-in-headers", "true"}, []string{"relative-redirects", "true"}, []string{"denylist-source-range", "10.0.0.0/8"}, []string{"whitelist-source-range", "127.0.0.0/8,192.0.2.1"})
+	if w.guarded = w.seldom(5); w.guarded {
+		w.options["global-auth-url"] = w.auth
+		for name, value := range w.draw(2, []string{"no-auth-locations", "/a/b,/open"}, []string{"global-auth-response-headers", "X-Auth-User"}, []string{"global-auth-method", "POST"}) {
+			w.options[name] = value
+		}
+	}
+	w.options["allow-snippet-annotations"], w.options["annotations-risk-level"], w.options["global-allowed-response-headers"] = "true", "Critical", "X-Added"
+	if w.believing = w.seldom(2); w.believing {
+		w.options["use-forwarded-headers"], w.options["compute-full-forwarded-for"], w.options["proxy-real-ip-cidr"] = "true", "true", "127.0.0.0/8"
+	}
+	for name, data := range map[string]map[string]string{"options": w.options, "added": {"X-Added": "yes"}, "asked": {"X-Asked": "for $host", "X-Own": ""}} {
+		w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data})
+	}
+}
