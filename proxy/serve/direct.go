@@ -72,9 +72,10 @@ func (rc *requestContext) readSimple(b []byte) (size int, ok bool) {
 			return 0, false
 		}
 		name, value := line[:colon], exchange.TrimSpace(line[colon+1:])
-		names := exchange.SpellingOf(name)
-		switch rc.ex.Request.Names |= names; {
-		case names&exchange.NoToken != 0 || !exchange.IsFieldValue(value) || !simpleName(name):
+		spelling := exchange.SpellingOf(name)
+		rc.ex.Request.Names |= spelling
+		switch {
+		case spelling&exchange.NoToken != 0 || !exchange.IsFieldValue(value) || !simpleName(name):
 			return 0, false
 		case len(name) == len("Host") && exchange.EqualFold(name, "host"):
 			if hosts++; !simpleHost(value) {

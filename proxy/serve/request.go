@@ -121,11 +121,11 @@ func (rc *requestContext) readFields(raw []byte) (fault string) {
 			return "a header field is malformed or folded"
 		}
 		name, value := line[:colon], exchange.TrimSpace(line[colon+1:])
-		names := exchange.SpellingOf(name)
-		if names&exchange.NoToken != 0 {
+		spelling := exchange.SpellingOf(name)
+		if spelling&exchange.NoToken != 0 {
 			return "a header field is malformed or folded"
 		}
-		rc.ex.Request.Names |= names
+		rc.ex.Request.Names |= spelling
 		switch len(name) {
 		case len("Host"):
 			if exchange.EqualFold(name, "host") {
