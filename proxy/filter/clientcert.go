@@ -43,6 +43,10 @@ type ClientCert struct {
 // Asks reports whether clients are to show anything.
 func (c *ClientCert) Asks() bool { return c != nil && c.Mode != ClientOff }
 
+// Guards reports whether it refuses anybody: with ClientOff, too, nobody has the Subject that is
+// wanted, as in ingress-nginx.
+func (c *ClientCert) Guards() bool { return c.Asks() || c != nil && c.Subject != nil }
+
 // clientCert is the filter of a ClientCert.
 type clientCert struct {
 	*ClientCert
@@ -67,7 +71,7 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 	h := r.Handshake
 	switch {
 	case f.Mode == ClientOff:
-		return f.pass(r, noneShown())
+		return f.allows(ex, "") && f.pass(r, noneShown())
 	case h == nil && !r.TLS && f.leaves != nil && f.leaves(r.Path):
 		return true // it is about to be sent to https
 	case h != nil && !madeFor(h, r.AskedHost()):

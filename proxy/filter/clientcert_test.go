@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/asn1"
 	"math/big"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -181,6 +182,10 @@ func TestGuardTellsNothing(t *testing.T) {
 	}
 	if GuardsOf(nil, Tools{}) != nil || (&Settings{Clients: &ClientCert{Mode: ClientOff}}).Guarded() {
 		t.Error("guards where nothing is asked for")
+	}
+	off := &Settings{Clients: &ClientCert{Mode: ClientOff, Subject: regexp.MustCompile("CN=ann")}}
+	if !off.Guarded() || GuardsOf(off, Tools{}).Request(ex) || ex.Response.Status != 403 {
+		t.Error("lets pass without the subject")
 	}
 }
 

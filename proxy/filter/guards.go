@@ -22,7 +22,7 @@ type guard func(ex *exchange.Exchange) ruling
 
 // Guarded reports whether s lets only some requests pass.
 func (s *Settings) Guarded() bool {
-	return len(s.DeniedPaths) > 0 || len(s.DeniedRequests) > 0 || s.scriptRefuses() || s.Clients.Asks() || s.Firewall != nil || s.guarded()
+	return len(s.DeniedPaths) > 0 || len(s.DeniedRequests) > 0 || s.scriptRefuses() || s.Clients.Guards() || s.Firewall != nil || s.guarded()
 }
 
 // guarded reports whether any of the guards does that SatisfyAny chooses among.
@@ -38,7 +38,7 @@ func GuardsOf(s *Settings, tools Tools) (c Chain) {
 	if len(s.DeniedPaths) > 0 {
 		c = append(c, deniedPaths(s.DeniedPaths))
 	}
-	if s.Clients.Asks() {
+	if s.Clients.Guards() {
 		c = append(c, s.Clients.guard(tools))
 	}
 	early, late := s.HostRealIP, cmp.Or(s.HostRealIP, s.RealIP)

@@ -2,6 +2,7 @@ package route
 
 import (
 	"crypto/x509"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/proxy/exchange"
 	"quayside.io/test/certificate"
 )
 
@@ -48,6 +50,35 @@ func TestWhoIsAskedForCertificates(t *testing.T) {
 	want := map[string]bool{"/admin": true, "/beside": true, "/.well-known/acme-challenge/token": false, "/x": true, "": true, "/off": false, "/ours": false, "/theirs": false}
 	if !maps.Equal(got, want) {
 		t.Errorf("asked are %v, want %v", got, want)
+	}
+}
+
+// TestNobodyIsAsked: what an Ingress of an adopted class says that asks for no certificate holds
+// for others of its namespace, too, as in ingress-nginx: backends are told that there is none, and
+// nobody has the subject that is wanted. An Ingress that asks comes before it.
+func TestNobodyIsAsked(t *testing.T) {
+	off := map[string]string{NginxPrefix + "auth-tls-secret": "ca", NginxPrefix + "auth-tls-verify-client": "off"}
+	named := maps.Clone(off)
+	named[NginxPrefix+"auth-tls-match-cn"] = "CN=good"
+	for _, c := range []struct {
+		name           string
+		first, second  map[string]string
+		asked, guarded bool
+	}{
+		{"off", off, nil, false, false},
+		{"off, with a subject", named, nil, false, true},
+		{"another asks", off, map[string]string{NginxPrefix + "auth-tls-secret": "ca"}, true, true},
+	} {
+		cluster := newCrime().others.With(certificate.Authorities("n", "ca", certificate.Root(t, "root").PEM()))
+		for i, given := range []map[string]string{c.first, c.second, nil} {
+			ing, class := fuzzIngress("n", "clients.test", given, fmt.Sprint("/", i)), "nginx"
+			ing.Name, ing.Spec.IngressClassName = fmt.Sprint("i", i), &class
+			cluster = cluster.With(ing)
+		}
+		r, _ := Compile(cluster, nil, crimeOptions()).Match(&exchange.Request{Host: []byte("clients.test"), Path: []byte("/2")})
+		if r.Filters == nil || r.Filters.Clients == nil || r.Filters.Clients.Asks() != c.asked || r.guards() != c.guarded || r.Closed != "" {
+			t.Errorf("%s: %+v", c.name, r)
+		}
 	}
 }
 

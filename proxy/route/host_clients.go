@@ -20,13 +20,17 @@ type sharedClients struct {
 }
 
 // clientsOf returns what holds for the routes of adopted classes in each namespace,
-// nil for nothing. The oldest Ingress counts.
+// nil for nothing. The oldest Ingress counts that asks for a certificate, and else the oldest
+// that has clients asked for none.
 func clientsOf(parts []*part) map[string]*sharedClients {
 	var all map[string]*sharedClients
 	for _, c := range parts {
 		r := c.anyRoute()
 		namespace := c.unit.ref.Namespace
-		if r == nil || !r.nginx || r.Filters == nil || !r.Filters.Clients.Asks() || all[namespace] != nil {
+		if r == nil || !r.nginx || r.Filters == nil || r.Filters.Clients == nil {
+			continue
+		}
+		if first := all[namespace]; first != nil && (first.cert.Asks() || !r.Filters.Clients.Asks()) {
 			continue
 		}
 		if all == nil {
@@ -43,7 +47,7 @@ func clientsOf(parts []*part) map[string]*sharedClients {
 
 // isUnclear reports whether it is not understood which certificates c asks for. Whose routes have
 // such a one, and who shares it, is closed.
-func isUnclear(c *filter.ClientCert) bool { return c.Roots == nil }
+func isUnclear(c *filter.ClientCert) bool { return c.Asks() && c.Roots == nil }
 
 // tellOfClients tells those whom that closes.
 func (b *hostBuilder) tellOfClients(parts []*part) {
@@ -65,7 +69,9 @@ func sharesClients(r *Route) bool {
 
 // ask has clients of r, which is a copy, asked for a certificate.
 func (r *Route) ask(s *sharedClients) {
+	guarded := r.guarded || s.cert.Guards()
 	r.guard(func(f *filter.Settings) { f.Clients = s.cert })
+	r.guarded = guarded
 	if s.closed != "" && r.Closed == "" {
 		r.Closed, r.Unread, r.Backend, r.Split, r.Detours = s.closed, s.unread, -1, nil, nil
 	}
