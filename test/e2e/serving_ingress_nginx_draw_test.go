@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/sha1"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -34,7 +35,9 @@ type ingressWorld struct {
 	services int
 	covered  map[string]bool // hosts with a tls entry
 	paged    map[string]bool // domains with pages in the place of errors
-	auth     string          // address of a pod that says who may pass
+	// certificates are those of clients, by whose they are.
+	certificates map[string]*tls.Certificate
+	auth         string // address of a pod that says who may pass
 	// believing is whether clients are believed what they say in X-Forwarded-*.
 	believing bool
 	guarded   bool // auth is asked about all requests
@@ -43,11 +46,11 @@ type ingressWorld struct {
 // hostKinds are what hosts are drawn as.
 var hostKinds = []func(w *ingressWorld, host string){
 	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
-	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames,
+	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames, (*ingressWorld).drawClients,
 }
 
 // drawnHosts is how many hosts, or domains, a world has.
-const drawnHosts = 28
+const drawnHosts = 32
 
 func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}}
@@ -66,6 +69,7 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	pair := certificate.Secret(t, "default/pair", time.Now().Add(time.Hour), names...)
 	pair.UID = "1" // without which ingress-nginx does not know it again
 	w.add("v1", "Secret", pair)
+	w.issue()
 
 	w.ingress("first.example", map[string]string{"enable-global-auth": "false", "force-ssl-redirect": "false", "ssl-redirect": "false"}, false, rule{"/", networkingv1.PathTypePrefix})
 	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "first.example", target: "/"})

@@ -67,30 +67,33 @@ func except(a, b []string) []string {
 
 // served is who serves a world, and where.
 type served struct {
-	name   string
-	client *http.Client
-	ports  *regexp.Regexp // in what it says
+	name    string
+	clients map[string]*http.Client // by what they show
+	ports   *regexp.Regexp          // in what it says
 }
 
-// newServed is who listens at two addresses: for HTTP, and for HTTPS.
-func newServed(name, plain, secure string) *served {
-	s := &served{name: name, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
+// newServed is who listens at two addresses: for HTTP, and for HTTPS. Clients show certificates.
+func newServed(name, plain, secure string, certificates map[string]*tls.Certificate) *served {
+	s := &served{name: name, clients: map[string]*http.Client{}, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
 	to := func(address string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		}
 	}
-	s.client = &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DialContext: to(plain), DisableCompression: true,
-			DialTLSContext: func(ctx context.Context, network, named string) (net.Conn, error) {
-				host, _, _ := strings.Cut(named, ":")
-				c, err := to(secure)(ctx, network, named)
-				if err != nil {
-					return nil, err
-				}
-				return tls.Client(c, &tls.Config{ServerName: host, InsecureSkipVerify: true}), nil
-			}},
+	for as, shown := range certificates {
+		s.clients[as] = &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{DialContext: to(plain), DisableCompression: true,
+				DialTLSContext: func(ctx context.Context, network, named string) (net.Conn, error) {
+					host, _, _ := strings.Cut(named, ":")
+					c, err := to(secure)(ctx, network, named)
+					if err != nil {
+						return nil, err
+					}
+					return tls.Client(c, &tls.Config{ServerName: host, InsecureSkipVerify: true,
+						GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return shown, nil }}), nil
+				}},
+		}
 	}
 	return s
 }
@@ -109,7 +112,7 @@ func (w *ingressWorld) byIngressNginx(n *lab.IngressNginx) *served {
 	if err := n.Serve(w.objects, "default/options", ports); err != nil {
 		w.t.Fatal(err)
 	}
-	s := newServed("ingress-nginx", "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1]))
+	s := newServed("ingress-nginx", "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1]), w.certificates)
 	w.await(s)
 	return s
 }
@@ -149,7 +152,7 @@ func (w *ingressWorld) byUs() *served {
 			bound[0] = l.Bound
 		}
 	}
-	s := newServed("quayside", bound[0], bound[1])
+	s := newServed("quayside", bound[0], bound[1], w.certificates)
 	w.await(s)
 	return s
 }
@@ -157,7 +160,9 @@ func (w *ingressWorld) byUs() *served {
 // await waits until the pods of the world's first request are asked.
 func (w *ingressWorld) await(s *served) {
 	w.t.Helper()
-	w.ends = append(w.ends, s.client.CloseIdleConnections)
+	for _, client := range s.clients {
+		w.ends = append(w.ends, client.CloseIdleConnections)
+	}
 	var said []string
 	w.t.Cleanup(func() {
 		if w.t.Failed() {
@@ -174,10 +179,11 @@ type ingressRequest struct {
 	method, host string
 	target, body string
 	fields       http.Header
+	as           string // whose certificate it shows; empty: nobody's
 }
 
 func (r ingressRequest) String() string {
-	return fmt.Sprintf("%s %s://%s%s %v", r.method, r.scheme(), r.host, r.target, r.fields)
+	return fmt.Sprintf("%s %s %s://%s%s %v", r.as, r.method, r.scheme(), r.host, r.target, r.fields)
 }
 
 func (r ingressRequest) scheme() string {
@@ -199,7 +205,7 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 		request.Body = http.NoBody
 	}
 	request.URL.Opaque, request.Header = r.target, r.fields.Clone()
-	response, err := s.client.Do(request)
+	response, err := s.clients[r.as].Do(request)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	clientset "k8s.io/client-go/kubernetes"
 
+	"k8s.io/ingress-nginx/internal/ingress/annotations/parser"
 	"k8s.io/ingress-nginx/internal/ingress/controller/config"
 	"k8s.io/ingress-nginx/internal/ingress/controller/ingressclass"
 	"k8s.io/ingress-nginx/internal/ingress/controller/store"
@@ -35,6 +36,7 @@ type Oracle struct {
 // nginx that will serve them has the ports: of HTTP, HTTPS, and two for itself.
 func NewOracle(client clientset.Interface, options string, ports [4]int) (*Oracle, error) {
 	nginx.StatusPort, nginx.StreamPort = ports[2], ports[3]
+	parser.EnableAnnotationValidation = false // as its flag has it by default
 	t, err := template.NewTemplate(nginx.TemplatePath)
 	if err != nil {
 		return nil, err
