@@ -65,7 +65,7 @@ func TestGlobalHeaders(t *testing.T) {
 		configMap("wide", "add-headers", "default/responses", "proxy-set-headers", "default/requests", "location-snippet", "proxy_set_header X-Placed $host;"),
 		configMap("responses", "X-Id", "$req_id", "X-One", "1", "X-Two", "2", "X-Zoo", "$$zoo"), configMap("requests", "X-Request-Start", "t=${msec}", "X-Where", "$host$uri", "X-Own", "", "X-Fixed", "yes"), configMap("top", "X-Two", "two"),
 		annotated("plain", "plain.test", nil), annotated("top", "top.test", map[string]string{"custom-headers": "default/top"}),
-		annotated("named", "named.test", map[string]string{"from-to-www-redirect": "true"}))
+		annotated("named", "named.test", map[string]string{"from-to-www-redirect": "true"}), annotated("closed", "closed.test", map[string]string{"service": "never-made"}))
 	says := func(host, text, not string) func() bool {
 		return func() bool {
 			status, said := ask(t, addr, host, "/x\nX-Own: mine\nX-Fixed: no")
@@ -85,6 +85,10 @@ func TestGlobalHeaders(t *testing.T) {
 	eventually(t, "add-headers acts without a route", func() bool {
 		status, said := ask(t, addr, "nobody.test", "/x")
 		return status == 404 && strings.Contains(said, "X-One: 1\r\n") && regexp.MustCompile(`X-Id: [0-9a-f]{32}\r\n`).MatchString(said)
+	})
+	eventually(t, "and where a route is closed", func() bool {
+		status, said := ask(t, addr, "closed.test", "/x")
+		return status == 503 && strings.Contains(said, "X-One: 1\r\n")
 	})
 	eventually(t, "and on redirects to another name", func() bool {
 		status, said := ask(t, addr, "www.named.test", "/x")

@@ -22,6 +22,9 @@ func (p *plan) respond(ex *exchange.Exchange, r *routing, asked bool) (elsewhere
 	}
 	filter.AddKept(ex)
 	p.filters.Response(ex)
+	if p.route.Closed != "" { // what its Ingress sets may be why
+		r.unrouted.Response(ex)
+	}
 	return false
 }
 

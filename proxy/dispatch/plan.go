@@ -110,7 +110,7 @@ func (d *Dispatcher) compile(rt *route.Route) filter.Chain {
 		if d.terse {
 			d.log.Warn("requests of a closed route get a 503", "ingress", rt.Owner.Key.String(), "host", rt.Host, "path", rt.Path, "why", rt.Closed)
 		}
-		return filter.Chain{filter.Closed(d.tellable(rt))}
+		return append(filter.Chain{filter.Closed(d.tellable(rt))}, filter.Compile(nil, filter.Host{HSTS: rt.HSTS}, d.toolsOf(rt))...)
 	}
 	if rt.Undecrypted {
 		return append(filter.Chain{undecrypted()}, d.compileOpen(rt)...)

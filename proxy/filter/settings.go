@@ -220,6 +220,17 @@ func (c *Chain) add(on bool, f func() Filter) {
 	}
 }
 
+// FieldsAlone is what s says of the fields of all responses, whoever makes them.
+func (s *Settings) FieldsAlone() *Settings {
+	alone := &Settings{Headers: s.Headers, TopHeaders: s.TopHeaders}
+	for _, one := range s.Scripts {
+		if fields := one.FieldsAlone(); fields != nil {
+			alone.Scripts = append(alone.Scripts, fields)
+		}
+	}
+	return alone
+}
+
 // Compile returns the filters that s asks for, in the order in which ingress-nginx
 // runs them.
 func Compile(s *Settings, host Host, tools Tools) Chain {

@@ -230,23 +230,12 @@ func (w *globalOptions) finish() {
 }
 
 // unrouted is what holds where there is no Ingress: fields of responses.
-func (w *globalOptions) unrouted() *filter.Settings {
-	return w.fieldsOf(w.own.snippets.scripts())
-}
+func (w *globalOptions) unrouted() *filter.Settings { return w.own.filters.FieldsAlone() }
 
 // beside is what holds beside the hosts of Ingresses, of which nginx knows no server-snippet.
 func (w *globalOptions) beside() *filter.Settings {
-	return w.fieldsOf(w.own.snippets.beside)
-}
-
-func (w *globalOptions) fieldsOf(scripts []*filter.Script) *filter.Settings {
-	f := &filter.Settings{Headers: w.own.filters.Headers}
-	for _, s := range scripts {
-		if fields := s.FieldsAlone(); fields != nil {
-			f.Scripts = append(f.Scripts, fields)
-		}
-	}
-	return f
+	own := filter.Settings{Headers: w.own.filters.Headers, Scripts: w.own.snippets.beside}
+	return own.FieldsAlone()
 }
 
 // settingsOf is what an Ingress of a class begins with.
