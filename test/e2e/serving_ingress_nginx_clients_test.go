@@ -22,9 +22,15 @@ func (w *ingressWorld) issue() {
 		"": {}, "good": of(root, "good", time.Hour), "deep": of(below, "deep", time.Hour), "deeper": of(below.Authority(w.t, "further"), "deeper", time.Hour),
 		"late": of(root, "late", -time.Minute), "strange": of(certificate.Root(w.t, "strange"), "good", time.Hour),
 	}
+	w.ofPods = below.Client(w.t, pkix.Name{CommonName: "pod"}, func(c *x509.Certificate) {
+		c.DNSNames, c.ExtKeyUsage = []string{"pod.example"}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	}).TLS()
 	trusted := certificate.Authorities("default", "authorities", root.PEM())
-	trusted.UID = "2"
 	w.add("v1", "Secret", trusted)
+	own := root.Client(w.t, pkix.Name{CommonName: "proxy"}, nil).Secret(w.t, "default", "ours", root)
+	own.Data["ca.crt"] = root.PEM()
+	w.add("v1", "Secret", own)
+	trusted.UID, own.UID = "2", "3"
 }
 
 // drawClients draws an Ingress that asks for certificates, and one that says nothing of that.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ type ingressWorld struct {
 	paged    map[string]bool // domains with pages in the place of errors
 	// certificates are those of clients, by whose they are.
 	certificates map[string]*tls.Certificate
+	ofPods       *tls.Certificate
 	auth         string // address of a pod that says who may pass
 	// believing is whether clients are believed what they say in X-Forwarded-*.
 	believing bool
@@ -46,11 +48,11 @@ type ingressWorld struct {
 // hostKinds are what hosts are drawn as.
 var hostKinds = []func(w *ingressWorld, host string){
 	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
-	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames, (*ingressWorld).drawClients,
+	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames, (*ingressWorld).drawClients, (*ingressWorld).drawBackends,
 }
 
 // drawnHosts is how many hosts, or domains, a world has.
-const drawnHosts = 32
+const drawnHosts = 36
 
 func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}}
@@ -151,11 +153,16 @@ func (w *ingressWorld) ingress(host string, options map[string]string, tls bool,
 
 // service adds one with a pod, and returns its name.
 func (w *ingressWorld) service() string {
+	return w.serviceOf(startPod)
+}
+
+// serviceOf adds one with a pod that start starts with its name.
+func (w *ingressWorld) serviceOf(start func(name string) *httptest.Server) string {
 	w.services++
 	name := fmt.Sprintf("s%d", w.services)
-	pod := startPod(name)
+	pod := start(name)
 	w.ends = append(w.ends, pod.Close)
-	at := netip.MustParseAddrPort(strings.TrimPrefix(pod.URL, "http://"))
+	at := netip.MustParseAddrPort(pod.Listener.Addr().String())
 	w.add("v1", "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}})
 	w.add("discovery.k8s.io/v1", "EndpointSlice", &discoveryv1.EndpointSlice{

@@ -267,8 +267,10 @@ var notOfPods = []string{"X-Request-Id", "X-Forwarded-Port", "X-Forwarded-Prefix
 
 // startPod starts one that says what it was asked, and does as the query says: status, and fields
 // whose names begin with f-. Where it is asked who may pass, it lets who has the field X-May.
-func startPod(name string) *httptest.Server {
-	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func startPod(name string) *httptest.Server { return httptest.NewServer(pod(name)) }
+
+func pod(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		for key, values := range query {
 			if field, ok := strings.CutPrefix(key, "f-"); ok {
@@ -289,6 +291,9 @@ func startPod(name string) *httptest.Server {
 			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme", "X-Auth-User", "X-Asked", "X-Location"} {
 				r.Header.Del(name)
 			}
+			if r.URL.Path != "/" { // what had no endpoint keeps its path, and has no such field there
+				r.Header.Del("X-Original-Uri")
+			}
 		}
 		w.WriteHeader(status)
 		out := bufio.NewWriter(w)
@@ -298,6 +303,13 @@ func startPod(name string) *httptest.Server {
 			r.Header.Del(not)
 		}
 		r.Header.Write(out)
+		if r.TLS != nil {
+			fmt.Fprintf(out, "asked as %q", r.TLS.ServerName)
+			if shown := r.TLS.PeerCertificates; len(shown) > 0 {
+				fmt.Fprintf(out, " by %s", shown[0].Subject)
+			}
+			fmt.Fprintln(out)
+		}
 		io.Copy(out, r.Body)
-	}))
+	})
 }
