@@ -41,7 +41,7 @@ func TestServesAsIngressNginx(t *testing.T) {
 	theirs, err := lab.NewIngressNginx(context.WithoutCancel(t.Context()), t.TempDir(), t.Logf)
 	theirs = until(t, theirs, err)
 	differ := 0
-	for seed := range drawn(3, 60) {
+	for seed := range drawn(2, 60) {
 		w := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 5))})
 		sides := [2]*served{w.byIngressNginx(theirs), w.byUs()}
 		told := map[string]bool{} // hosts that differ
