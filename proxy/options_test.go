@@ -50,6 +50,8 @@ func optionCases() []optionCase {
 		{"allowlist-source-range", only("allowlist-source-range", "10.0.0.0/33"), "/\nX-Forwarded-For: 10.1.1.1", 503, "not understood"},
 		{"denylist-source-range", only("denylist-source-range", "10.0.0.0/8"), "/\nX-Forwarded-For: 10.1.1.1", 403, ""},
 		{"denylist-source-range", only("denylist-source-range", "10.0.0.0/8"), "/", 200, ""},
+		{"whitelist-source-range", only("whitelist-source-range", ""), "/", 503, "lists nothing"}, // as in ingress-nginx
+		{"denylist-source-range", only("denylist-source-range", " "), "/", 503, "lists nothing"},
 		{"denied-paths", only("denied-paths", "/admin"), "/administrator?x", 403, "403 Forbidden\n"},
 		{"denied-paths", only("denied-paths", "/admin"), "/Admin", 200, "uri=/Admin "},
 		{"denied-paths", only("denied-paths", "/x\n= /admin 404\n"), "/admin", 404, "404 Not Found\n"},

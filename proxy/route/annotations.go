@@ -245,6 +245,9 @@ func (s *settings) closeFor(name, what string, err error) finding {
 	return f
 }
 
+// always is for options whose empty value is a bad one.
+func always(string) bool { return true }
+
 // isOn is for switches: a guard that is switched off asks for nothing.
 func isOn(value string) bool { return !slices.Contains([]string{"", "false", "off", "none"}, value) }
 

@@ -24,11 +24,11 @@ func optionTable() []option {
 func guards() []option {
 	return []option{
 		{key: "allowlist-source-range", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAllow("allowlist-source-range"),
-			doc: "CIDRs that may pass, others get 403", differ: "both names of the list together close the route"},
+			doc: "CIDRs that may pass, others get 403", differ: "both names of the list together close the route", matters: always},
 		{key: "whitelist-source-range", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseAllow("whitelist-source-range"),
-			doc: "old name of allowlist-source-range", differ: "both names of the list together close the route"},
+			doc: "old name of allowlist-source-range", differ: "both names of the list together close the route", matters: always},
 		{key: "denylist-source-range", scope: ofLocation, risk: riskMedium, effect: applied, guard: true, parse: parseDeny,
-			doc: "CIDRs that get 403"},
+			doc: "CIDRs that get 403", matters: always},
 		{key: "denied-paths", scope: ofHost, risk: riskMedium, effect: applied, ours: true, guard: true, parse: parseDeniedPaths,
 			doc: "paths that get 403, in lines as nginx's locations: what they begin with, = and a whole path, ~ or ~* and a pattern (RE2) that is found in them, and perhaps a status behind it, such as 404; " +
 				"holds for all paths of its hosts in its namespace, but for challenges of ACME; 64 lines, and 256 different ones of a namespace on one host"},
