@@ -67,15 +67,9 @@ func (rc *requestContext) readSimple(b []byte) (size int, ok bool) {
 			rc.head.line, rc.head.fields = first-len("\r\n"), b[first:at]
 			return at, hosts == 1
 		}
-		colon := bytes.IndexByte(line, ':')
-		if colon <= 0 {
-			return 0, false
-		}
-		name, value := line[:colon], exchange.TrimSpace(line[colon+1:])
-		spelling := exchange.SpellingOf(name)
-		rc.ex.Request.Names |= spelling
+		name, value, ok := rc.cutField(line)
 		switch {
-		case spelling&exchange.NoToken != 0 || !exchange.IsFieldValue(value) || !simpleName(name):
+		case !ok || !exchange.IsFieldValue(value) || !simpleName(name):
 			return 0, false
 		case len(name) == len("Host") && exchange.EqualFold(name, "host"):
 			if hosts++; !simpleHost(value) {

@@ -116,16 +116,10 @@ func (rc *requestContext) readFields(raw []byte) (fault string) {
 		if len(line) == 0 {
 			break
 		}
-		colon := bytes.IndexByte(line, ':')
-		if colon <= 0 {
+		name, value, ok := rc.cutField(line)
+		if !ok {
 			return "a header field is malformed or folded"
 		}
-		name, value := line[:colon], exchange.TrimSpace(line[colon+1:])
-		spelling := exchange.SpellingOf(name)
-		if spelling&exchange.NoToken != 0 {
-			return "a header field is malformed or folded"
-		}
-		rc.ex.Request.Names |= spelling
 		switch len(name) {
 		case len("Host"):
 			if exchange.EqualFold(name, "host") {
@@ -154,6 +148,17 @@ func (rc *requestContext) readFields(raw []byte) (fault string) {
 		return "there are both Content-Length and Transfer-Encoding"
 	}
 	return ""
+}
+
+// cutField parts the line of a field, and notes what stands in its name. That has to be a token.
+func (rc *requestContext) cutField(line []byte) (name, value []byte, ok bool) {
+	colon := bytes.IndexByte(line, ':')
+	if colon <= 0 {
+		return nil, nil, false
+	}
+	spelling := exchange.SpellingOf(line[:colon])
+	rc.ex.Request.Names |= spelling
+	return line[:colon], exchange.TrimSpace(line[colon+1:]), spelling&exchange.NoToken == 0
 }
 
 // readTarget brings an absolute-form target into origin form; its authority
