@@ -28,9 +28,6 @@ func (r *routing) lost(backend int) bool { return backend < 0 || r.empty(backend
 // let the request pass by then: what they refuse, nobody else answers.
 func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int) {
 	page := rt.Errors
-	if rt.NoRule && page != nil && !page.Shared {
-		page = nil // it is for the backends of the Ingress
-	}
 	switch {
 	case rt.NoRule && r.lost(backend):
 		ex.Answer(404, noRule)

@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	networkingv1 "k8s.io/api/networking/v1"
-
-	"quayside.io/cluster/snapshot"
 )
 
 // noRules gives the hosts of an Ingress what requests come to there that no path is for. In
@@ -30,12 +28,12 @@ func (b *unitBuilder) noRule(host string) *Route {
 	if r.Closed != "" {
 		return r
 	}
-	if key := b.w.t.state.options.DefaultBackend; key != (snapshot.Key{}) {
-		b.dependsOn(refTo(snapshot.Service, key))
-		if backend, fault := b.errorBackend(key); fault.reason == "" { // which is told at the Service
-			r.Service, r.Port, r.Backend = backend.Service, backend.Port.String(), b.w.acquire(backend)
-			b.backends = append(b.backends, r.Backend)
-		}
+	if backend, index := b.sharedBackend(); index >= 0 {
+		r.Service, r.Port, r.Backend = backend.Service, backend.Port.String(), index
+	}
+	if page := r.Errors; page != nil && !page.Shared { // it is for the backends of the Ingress
+		terms := *r.Terms
+		terms.Errors, r.Terms = nil, &terms
 	}
 	r.Detours = b.detours()
 	return r

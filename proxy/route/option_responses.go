@@ -234,11 +234,8 @@ func (b *unitBuilder) errorPage() *ErrorPage {
 	shared := b.w.t.state.options.DefaultBackend
 	switch {
 	case o.service == "" && len(o.statuses) > 0 && !o.off && shared != (snapshot.Key{}):
-		b.dependsOn(refTo(snapshot.Service, shared))
-		if backend, fault := b.errorBackend(shared); fault.reason == "" { // which is told at the Service
-			page := &ErrorPage{Backend: b.w.acquire(backend), Statuses: o.statuses, Shared: true}
-			b.backends = append(b.backends, page.Backend)
-			return page
+		if _, index := b.sharedBackend(); index >= 0 {
+			return &ErrorPage{Backend: index, Statuses: o.statuses, Shared: true}
 		}
 		return nil
 	case o.service == "" && !slices.Equal(o.statuses, b.w.t.state.global.settingsOf(b.class).errors.statuses):
@@ -260,6 +257,23 @@ func (b *unitBuilder) errorPage() *ErrorPage {
 		page.Statuses = o.statuses
 	}
 	return page
+}
+
+// sharedBackend acquires that of Options.DefaultBackend; the index is -1 where there is none, which
+// is told at the Service.
+func (b *unitBuilder) sharedBackend() (backend Backend, index int) {
+	key := b.w.t.state.options.DefaultBackend
+	if key == (snapshot.Key{}) {
+		return Backend{}, -1
+	}
+	b.dependsOn(refTo(snapshot.Service, key))
+	backend, fault := b.errorBackend(key)
+	if fault.reason != "" {
+		return Backend{}, -1
+	}
+	index = b.w.acquire(backend)
+	b.backends = append(b.backends, index)
+	return backend, index
 }
 
 // errorBackend is the first port of a Service, which is spoken to as the port says: what
