@@ -278,12 +278,18 @@ func (r *Route) isChallenge() bool {
 	return challenge
 }
 
-// guard gives r, which is a copy, filters of its own, with a guard more in them.
+// guard is change where with adds a guard.
 func (r *Route) guard(with func(*filter.Settings)) {
+	r.change(with)
+	r.guarded = true
+}
+
+// change gives r, which is a copy, filters of its own, with something else in them.
+func (r *Route) change(with func(*filter.Settings)) {
 	f := filter.Settings{}
 	if r.Filters != nil {
 		f = *r.Filters
 	}
 	with(&f)
-	r.Filters, r.guarded = &f, true
+	r.Filters = &f
 }

@@ -29,12 +29,7 @@ func (b *hostBuilder) appRoot() {
 		n = *root
 	}
 	n.Path, n.match, n.Type, n.pattern, n.when, n.otherwise = "/", "/", networkingv1.PathTypeExact, nil, nil, nil
-	f := filter.Settings{}
-	if n.Filters != nil {
-		f = *n.Filters
-	}
-	f.AppRoot, f.Rewrite, f.AddSlash = of.Filters.AppRoot, nil, false
-	n.Filters = &f
+	n.change(func(f *filter.Settings) { f.AppRoot, f.Rewrite, f.AddSlash = of.Filters.AppRoot, nil, false })
 	at, taken := slices.BinarySearchFunc(b.routes, &n, comparePlace)
 	if taken {
 		b.routes[at] = &n

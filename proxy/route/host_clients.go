@@ -69,9 +69,8 @@ func sharesClients(r *Route) bool {
 
 // ask has clients of r, which is a copy, asked for a certificate.
 func (r *Route) ask(s *sharedClients) {
-	guarded := r.guarded || s.cert.Guards()
-	r.guard(func(f *filter.Settings) { f.Clients = s.cert })
-	r.guarded = guarded
+	r.change(func(f *filter.Settings) { f.Clients = s.cert })
+	r.guarded = r.guarded || s.cert.Guards()
 	if s.closed != "" && r.Closed == "" {
 		r.Closed, r.Unread, r.Backend, r.Split, r.Detours = s.closed, s.unread, -1, nil, nil
 	}
