@@ -39,12 +39,12 @@ func compressParsers() map[string]func(s *settings, value string) error {
 	gzip := func(o *compressOptions) *filter.Compression { return &o.gzip }
 	brotli := func(o *compressOptions) *filter.Compression { return &o.brotli }
 	return map[string]func(s *settings, value string) error{
-		"use-gzip":          parseCompressSwitch(func(o *compressOptions) *bool { return &o.useGzip }),
+		"use-gzip":          parseToggle(func(s *settings) *bool { return &s.compress.useGzip }),
 		"gzip-level":        parseCompressLevel(gzip, 1, coding.MaxGzip),
 		"gzip-min-length":   parseCompressLength(gzip),
 		"gzip-types":        parseCompressTypes(gzip),
 		"gzip-disable":      parseCompressNot,
-		"enable-brotli":     parseCompressSwitch(func(o *compressOptions) *bool { return &o.useBrotli }),
+		"enable-brotli":     parseToggle(func(s *settings) *bool { return &s.compress.useBrotli }),
 		"brotli-level":      parseCompressLevel(brotli, 0, coding.MaxBrotli),
 		"brotli-min-length": parseCompressLength(brotli),
 		"brotli-types":      parseCompressTypes(brotli),
@@ -64,13 +64,6 @@ func (o compressOptions) filter() *filter.Compress {
 		c.Brotli = &o.brotli
 	}
 	return c
-}
-
-func parseCompressSwitch(of func(*compressOptions) *bool) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
-		*of(&s.compress), err = parseBool(value)
-		return err
-	}
 }
 
 func parseCompressLevel(of func(*compressOptions) *filter.Compression, least, most int) func(s *settings, value string) error {
