@@ -222,7 +222,7 @@ func (c *Chain) add(on bool, f func() Filter) {
 
 // FieldsAlone is what s says of the fields of all responses, whoever makes them.
 func (s *Settings) FieldsAlone() *Settings {
-	alone := &Settings{Headers: s.Headers, TopHeaders: s.TopHeaders}
+	alone := &Settings{Headers: s.Headers}
 	for _, one := range s.Scripts {
 		if fields := one.FieldsAlone(); fields != nil {
 			alone.Scripts = append(alone.Scripts, fields)
