@@ -38,6 +38,7 @@ type state struct {
 	lenders  int                    // units with a server-snippet
 	global   *globalOptions         // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
+	table    []option               // nil until an object with annotations was compiled
 	pairs    snapshot.Store[*keyPair]
 
 	faults      snapshot.Store[[]snapshot.Problem] // by unit
@@ -60,7 +61,6 @@ type compiler struct {
 	faults    *draft[[]snapshot.Problem]
 	conflicts *draft[[]snapshot.Problem]
 
-	table           []option
 	settings        settings                 // of the object at hand; nothing of a Table points into it
 	parsed          snapshot.Store[*keyPair] // of a Table that is otherwise given up
 	hosts           map[string]bool          // to compile again
@@ -318,12 +318,13 @@ func setProblems(d *draft[[]snapshot.Problem], key snapshot.Key, list []snapshot
 	}
 }
 
-// options returns the option table, made once per Compile that needs it.
+// options returns the option table, which each Compile hands on to the next.
 func (w *compiler) options() []option {
-	if w.table == nil {
-		w.table = optionTable()
+	s := &w.t.state
+	if s.table == nil {
+		s.table = optionTable()
 	}
-	return w.table
+	return s.table
 }
 
 // keyPair returns the certificate in a Secret, parsed if it is new.
