@@ -35,6 +35,7 @@ func TestGlobalAuth(t *testing.T) {
 	ruled := annotated("ruled", "ruled.test", map[string]string{"path": "/open"})
 	ruled.Spec.IngressClassName = new(ingressclass.NginxName)
 	files.Put(ruled)
+	files.Put(annotated("moved", "moved.test", map[string]string{"configuration-snippet": "rewrite ^/open/x$ /elsewhere break; rewrite ^/closed$ /open/closed break;"}))
 	addr := bound(p, false)
 	const yes = "\nCookie: say=yes"
 	for _, k := range []struct {
@@ -73,7 +74,9 @@ func TestGlobalAuth(t *testing.T) {
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/open/x", 200, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/healthy", 401, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open"}, "ruled.test", "/open/x", 200, ""},
-		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/x"}, "ruled.test", "/open/x", 401, ""}, // of which there is no rule
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/x"}, "ruled.test", "/open/x", 401, ""},                                                                          // of which there is no rule
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/open/x", 200, ""}, // what the client asks for counts
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/closed", 401, ""},
 	} {
 		t.Run(k.key, func(t *testing.T) {
 			cm := configMap("wide", "global-auth-url", url)

@@ -238,7 +238,8 @@ func (d *Dispatcher) Admit(ex *exchange.Exchange) bool {
 // begin notes what a request is before anything is made of it.
 func (d *Dispatcher) begin(ex *exchange.Exchange) {
 	ex.Observer = d.unrouted
-	ex.Request.Asked.Host, ex.Request.Asked.Target = ex.Request.Host, ex.Request.Target
+	asked := &ex.Request.Asked
+	asked.Host, asked.Target, asked.Path = ex.Request.Host, ex.Request.Target, ex.Request.Path
 }
 
 // admitted is a request that goes on when its body comes.
