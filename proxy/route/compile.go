@@ -247,7 +247,7 @@ func sameService(a, b *corev1.Service) bool {
 	}
 	return a.UID == b.UID && externalName(a) == externalName(b) && a.Spec.ExternalName == b.Spec.ExternalName &&
 		slices.EqualFunc(a.Spec.Ports, b.Spec.Ports, func(p, q corev1.ServicePort) bool {
-			return p.Name == q.Name && p.Port == q.Port && p.Protocol == q.Protocol && sameValue(p.AppProtocol, q.AppProtocol)
+			return p.Name == q.Name && p.Port == q.Port && p.Protocol == q.Protocol && p.TargetPort == q.TargetPort && sameValue(p.AppProtocol, q.AppProtocol)
 		})
 }
 

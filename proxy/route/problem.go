@@ -7,6 +7,7 @@ const (
 	InvalidPath           = "InvalidPath"           // the path is left out
 	MissingService        = "MissingService"        // the route answers 503
 	MissingPort           = "MissingPort"           // the route answers 503
+	TargetPortNamed       = "TargetPortNamed"       // the route serves by the port that leads there
 	UnsupportedBackend    = "UnsupportedBackend"    // the route answers 503
 	DuplicatePath         = "DuplicatePath"         // an older Ingress serves the path
 	DuplicateDefault      = "DuplicateDefault"      // an older Ingress has the default backend

@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"quayside.io/cluster/snapshot"
@@ -42,11 +43,33 @@ func (b *unitBuilder) service(key snapshot.Key, at networkingv1.ServiceBackendPo
 		return b.external(backend, svc)
 	}
 	port, err := backend.Port.Find(svc)
+	if first := b.portOf(svc, backend.Port); first != nil && first.Port != port.Port {
+		b.problemf(TargetPortNamed, "%s of Service %s is the targetPort of its port %d, which is served, as in ingress-nginx; name that one", backend.Port, key, first.Port)
+		port, err, backend.Port = *first, nil, balance.PortRef{Number: first.Port}
+	}
 	if err != nil {
 		return backend, finding{MissingPort, fmt.Sprintf("%v; name one that the Service has", err)}
 	}
 	backend.HTTP2 = b.settings.protocol.of(port)
 	return backend, finding{}
+}
+
+// portOf is the port of a Service that ingress-nginx takes a backend's port for: the first whose
+// number, name or targetPort it is. It is nil elsewhere.
+func (b *unitBuilder) portOf(svc *corev1.Service, ref balance.PortRef) *corev1.ServicePort {
+	if !b.class.Nginx {
+		return nil
+	}
+	for i := range svc.Spec.Ports {
+		p := &svc.Spec.Ports[i]
+		switch {
+		case p.Protocol != "" && p.Protocol != corev1.ProtocolTCP:
+		case ref.Name != "" && (p.Name == ref.Name || p.TargetPort.StrVal == ref.Name),
+			ref.Number != 0 && (p.Port == ref.Number || p.TargetPort.IntVal == ref.Number):
+			return p
+		}
+	}
+	return nil
 }
 
 // to returns a backend with what the Ingress says of all that it asks.
