@@ -354,7 +354,7 @@ func (t *tracer) certificate(r *route.Route, host string) {
 func (t *tracer) flawedSecret(host string) string {
 	for _, i := range t.Cluster.Ingresses.Sorted() {
 		for _, entry := range i.Spec.TLS {
-			if entry.SecretName == "" || !mayCover(entry, host) {
+			if entry.SecretName == "" || !t.mayCover(i, entry, host) {
 				continue
 			}
 			about := snapshot.Key{Namespace: i.Namespace, Name: entry.SecretName}

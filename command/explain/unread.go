@@ -87,7 +87,7 @@ func (t *tracer) unreadCertificate(host string) (snapshot.Key, bool) {
 	for _, i := range t.Cluster.Ingresses.Sorted() {
 		for _, entry := range i.Spec.TLS {
 			key := snapshot.Key{Namespace: i.Namespace, Name: entry.SecretName}
-			if named[key] && mayCover(entry, host) {
+			if named[key] && t.mayCover(i, entry, host) {
 				return key, true
 			}
 		}
@@ -98,9 +98,12 @@ func (t *tracer) unreadCertificate(host string) (snapshot.Key, bool) {
 	return snapshot.Key{}, false
 }
 
-// mayCover reports whether the certificate of an entry of spec.tls may be for host.
-func mayCover(entry networkingv1.IngressTLS, host string) bool {
-	return len(entry.Hosts) == 0 || slices.ContainsFunc(entry.Hosts, func(h string) bool {
+// mayCover reports whether the certificate of an entry of spec.tls may be for host. In adopted
+// classes it may be for every host of its Ingress's rules.
+func (t *tracer) mayCover(i *networkingv1.Ingress, entry networkingv1.IngressTLS, host string) bool {
+	class, _ := t.Routes.Classes().Of(i)
+	ruled := slices.ContainsFunc(i.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host })
+	return len(entry.Hosts) == 0 || class.Nginx && ruled || slices.ContainsFunc(entry.Hosts, func(h string) bool {
 		if rest, wildcard := strings.CutPrefix(h, "*."); wildcard {
 			_, parent, _ := strings.Cut(host, ".")
 			return parent == rest

@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy/route"
 )
@@ -134,5 +135,28 @@ func TestUnreadIsToldAndTheRestJudged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// In an adopted class an entry of spec.tls is for all hosts of the rules, so the certificate of
+// one that it does not name may be in the Secret, too.
+func TestAnUnreadCertificateMayBeForEveryRule(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	adopted := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: ingressclass.NginxController}}
+	for class, want := range map[string]State{"nginx": Unknown, "quayside": Broken} {
+		ing := site(nil)
+		other := ing.Spec.Rules[0]
+		other.Host = "other.example.com"
+		ing.Spec.IngressClassName, ing.Spec.Rules = &class, append(ing.Spec.Rules, other)
+		s := inputsOf(secretive(ing, adopted), now, false, false)
+		s.Routes = route.Compile(s.Cluster, nil, route.Options{Now: now, Classes: ingressclass.Rules{Adopt: []string{ingressclass.NginxController}}})
+		to, err := ParseTarget("https://other.example.com/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		links := Trace(s, to).Links
+		if i := slices.IndexFunc(links, func(l Link) bool { return l.Name == "certificate" }); i < 0 || links[i].State != want {
+			t.Errorf("class %s: want %s at the certificate: %+v", class, want, links)
+		}
 	}
 }

@@ -95,13 +95,31 @@ func (p *keyPair) covers(hostname string) bool {
 	if rest, ok := strings.CutPrefix(hostname, "*"); ok {
 		hostname = "any-name-below" + rest
 	}
-	return p.cert.Leaf.VerifyHostname(hostname) == nil
+	leaf := p.cert.Leaf
+	if p.nameless() {
+		named := *leaf
+		leaf, named.DNSNames = &named, p.dnsNames()
+	}
+	return leaf.VerifyHostname(hostname) == nil
+}
+
+// nameless reports whether the certificate has no subjectAltName. Browsers refuse it; who
+// compares it with one that they have, or looks at none, does not.
+func (p *keyPair) nameless() bool { return len(p.cert.Leaf.DNSNames) == 0 }
+
+// dnsNames are the names of the certificate, or its common name, which was one before
+// RFC 2818, and still is in ingress-nginx.
+func (p *keyPair) dnsNames() []string {
+	if p.nameless() {
+		return []string{p.cert.Leaf.Subject.CommonName}
+	}
+	return p.cert.Leaf.DNSNames
 }
 
 // names are the hosts that the certificate itself is for.
 func (p *keyPair) names() []string {
 	var hosts []string
-	for _, name := range p.cert.Leaf.DNSNames {
+	for _, name := range p.dnsNames() {
 		if name = strings.ToLower(name); name != "" && invalidHost(name) == "" {
 			hosts = append(hosts, name)
 		}

@@ -34,7 +34,7 @@ type state struct {
 	ciphered int                    // hosts with cipher suites of their own
 	offering int                    // hosts that say whether they offer HTTP/2
 	passing  int                    // hosts whose connections are handed on
-	aliased  int                    // units with aliases
+	renaming int                    // units with further names of hosts
 	lenders  int                    // units with a server-snippet
 	global   *globalOptions         // never nil after Compile
 	scratch  *sync.Pool             // of *[1024]byte
@@ -277,7 +277,7 @@ func (w *compiler) replace(ref snapshot.Ref, after *unit) {
 	default:
 		return
 	}
-	w.t.state.aliased += after.countAlias() - before.countAlias()
+	w.t.state.renaming += after.countRenames() - before.countRenames()
 	w.t.state.lenders += after.countLender() - before.countLender()
 	reindex(w.byHost, key, before.hostKeys(), after.hostKeys())
 	reindex(w.byObject, key, before.objects, after.objects)

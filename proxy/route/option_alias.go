@@ -25,14 +25,14 @@ func parseAliases(s *settings, value string) error {
 	return inPart(len(list), wrong)
 }
 
-// otherNames gives the routes of the first host with paths its further names.
+// otherNames gives the routes of the first host that has any its further names.
 func (b *unitBuilder) otherNames() {
 	if len(b.settings.aliases) == 0 {
 		return
 	}
 	var of *part
 	for _, c := range b.parts {
-		if of == nil && c.host != "" && len(c.routes) > 0 {
+		if of == nil && c.host != "" && c.some() != nil {
 			of = c
 		}
 	}
@@ -44,7 +44,7 @@ func (b *unitBuilder) otherNames() {
 			continue // it has rules of its own, or was named twice
 		}
 		c := b.part(name)
-		b.aliased = of
+		b.renames = true
 		c.rank, c.aliasOf, c.sealed = byAlias, of, of.sealed
 		for _, r := range of.routes {
 			c.routes = append(c.routes, b.renamed(r, name))
@@ -63,16 +63,23 @@ func (b *unitBuilder) otherNames() {
 
 // withRules adds to the parts of an alias the rules that others of the namespace have for the host
 // that it is a further name of: as in ingress-nginx it is one of the host, and not of some paths.
+// To those of the name with www it adds their certificates.
 func (w *compiler) withRules(parts []*part) []*part {
 	all := slices.Clone(parts)
 	for _, c := range parts {
-		if c.rank != byAlias {
+		if c.rank == byRule {
 			return parts
 		}
 		for _, other := range w.parts(c.aliasOf.host) {
 			have := slices.ContainsFunc(all, func(p *part) bool { return p.unit == other.unit })
-			if other.rank == byRule && !have && other.unit.ref.Namespace == c.unit.ref.Namespace {
+			switch {
+			case other.rank != byRule || have || other.unit.ref.Namespace != c.unit.ref.Namespace:
+			case c.rank == byAlias:
 				all = append(all, other.under(c.host))
+			default:
+				shown := &part{unit: other.unit, host: c.host, rank: c.rank, aliasOf: other, borrowed: true}
+				shown.coveredBy(other.pairs)
+				all = append(all, shown)
 			}
 		}
 	}
@@ -82,8 +89,9 @@ func (w *compiler) withRules(parts []*part) []*part {
 
 // under returns the rules of c as those of another host.
 func (c *part) under(host string) *part {
-	n := &part{unit: c.unit, host: host, rank: byAlias, aliasOf: c, sealed: c.sealed, weak: c.weak, tls: c.tls, borrowed: true}
+	n := &part{unit: c.unit, host: host, rank: byAlias, aliasOf: c, sealed: c.sealed, weak: c.weak, borrowed: true}
 	n.coveredBy(c.pairs)
+	n.tls = n.sharesTLS()
 	named := func(r *Route) *Route {
 		if r == nil {
 			return nil
@@ -107,18 +115,18 @@ func (c *part) under(host string) *part {
 
 // alsoAliases has the further names compiled again of the hosts that are.
 func (w *compiler) alsoAliases() {
-	if w.t.state.aliased == 0 {
+	if w.t.state.renaming == 0 {
 		return
 	}
 	for _, name := range slices.Collect(maps.Keys(w.hosts)) {
 		users, _ := w.byHost.get(snapshot.Key{Name: name})
 		for key := range users.All() {
 			u, _ := w.units.get(key)
-			if u.aliased == nil || u.aliased.host != name {
+			if !u.renames {
 				continue
 			}
 			for _, c := range u.parts {
-				if c.aliasOf == u.aliased {
+				if c.aliasOf != nil && c.aliasOf.host == name {
 					w.hosts[c.host] = true
 				}
 			}
@@ -126,29 +134,35 @@ func (w *compiler) alsoAliases() {
 	}
 }
 
-// countAlias is 1 if u has aliases.
-func (u *unit) countAlias() int {
-	if u.aliased == nil {
-		return 0
+// countRenames is 1 if u has further names.
+func (u *unit) countRenames() int {
+	if u.renames {
+		return 1
 	}
-	return 1
+	return 0
 }
 
-// aliasTLS has an alias redirect to https where the host does, and shows on every other
-// name of a host the certificates that cover it, unless it has its own.
+// sharesTLS reports whether an alias is redirected to https where its host is: not if no
+// certificate of the host's is for it.
+func (c *part) sharesTLS() bool {
+	return c.aliasOf.tls && (len(c.pairs) > 0 || len(c.aliasOf.pairs) == 0)
+}
+
+// aliasTLS shows on every other name of a host the certificates that cover it, unless it has its
+// own.
 func (b *unitBuilder) aliasTLS() {
 	for _, c := range b.parts {
 		if c.aliasOf == nil {
 			continue
 		}
-		c.tls = c.tls || c.rank == byAlias && c.aliasOf.tls
 		if len(c.pairs) == 0 {
 			c.coveredBy(c.aliasOf.pairs)
 		}
+		c.tls = c.tls || c.rank == byAlias && c.sharesTLS()
 	}
 }
 
-// coveredBy adds to c those of pairs that are for its host, too.
+// coveredBy adds to c those of pairs, of different kinds, that are for its host, too.
 func (c *part) coveredBy(pairs []*keyPair) {
 	for _, pair := range pairs {
 		if pair.covers(c.host) {

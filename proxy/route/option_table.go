@@ -51,7 +51,7 @@ func guards() []option {
 func tlsOptions() []option {
 	return []option{
 		{key: "ssl-redirect", scope: ofLocation, unset: "true", risk: riskLow, effect: applied, parse: parseSSLRedirect,
-			doc: "send requests without TLS to https by 308 if the host has a tls entry; true by default for classes of ingress-nginx, false for ours"},
+			doc: "send requests without TLS to https by 308 if the host has a tls entry, in classes of ingress-nginx also another of its Ingress; true by default there, false for ours"},
 		{key: "force-ssl-redirect", scope: ofLocation, unset: "false", risk: riskMedium, effect: applied, parse: parseForceSSLRedirect,
 			doc: "the same without a tls entry, where TLS ends in front of us"},
 		{key: "preserve-trailing-slash", scope: ofLocation, unset: "false", risk: riskMedium, effect: noOp,

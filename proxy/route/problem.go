@@ -17,6 +17,7 @@ const (
 	InvalidSecret         = "InvalidSecret"         // the default certificate is served
 	CertificateMismatch   = "CertificateMismatch"   // the default certificate is served
 	CertificateExpired    = "CertificateExpired"    // the certificate is served all the same
+	CertificateNameless   = "CertificateNameless"   // the certificate is served all the same
 	UnknownAnnotation     = "UnknownAnnotation"     // no effect
 	InvalidAnnotation     = "InvalidAnnotation"     // no effect
 	UnsupportedAnnotation = "UnsupportedAnnotation" // no effect

@@ -166,7 +166,7 @@ func pathsOf(ing *networkingv1.Ingress, rule networkingv1.IngressRule) []network
 	if rule.HTTP != nil {
 		return rule.HTTP.Paths
 	}
-	if ing.Spec.DefaultBackend == nil {
+	if ing.Spec.DefaultBackend == nil || *ing.Spec.IngressClassName == "nginx" {
 		return nil
 	}
 	prefix := networkingv1.PathTypePrefix
@@ -206,6 +206,9 @@ func tell(c *snapshot.Cluster, ours []*networkingv1.Ingress, ing *networkingv1.I
 	if ing.Annotations["ingress.quayside.io/force-ssl-redirect"] == "true" {
 		redirect = "always"
 	}
+	if nginx && len(ing.Spec.Rules) == 0 {
+		redirect = "never"
+	}
 	var key snapshot.Key
 	if be.Service != nil {
 		key = snapshot.Key{Namespace: "n", Name: be.Service.Name}
@@ -236,16 +239,18 @@ func tlsAbove(ours []*networkingv1.Ingress, host string) bool {
 func hasTLS(ours []*networkingv1.Ingress, host string) bool {
 	for _, ing := range ours {
 		named := slices.ContainsFunc(ing.Spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host })
+		nginx := *ing.Spec.IngressClassName == "nginx"
 		for _, entry := range ing.Spec.TLS {
 			_, parent, _ := strings.Cut(host, ".")
 			switch {
 			case slices.Contains(entry.Hosts, host):
 				return true
-			case named && len(entry.Hosts) == 0:
+			case nginx && host == "":
+			case named && (nginx || len(entry.Hosts) == 0):
 				return true
 			case named && host != "" && !strings.HasPrefix(host, "*") && slices.Contains(entry.Hosts, "*."+parent):
 				return true
-			case host == "" && len(entry.Hosts) == 0 && ing.Spec.DefaultBackend != nil && (len(ing.Spec.Rules) == 0 || *ing.Spec.IngressClassName != "nginx"):
+			case host == "" && len(entry.Hosts) == 0 && ing.Spec.DefaultBackend != nil:
 				return true
 			}
 		}

@@ -29,7 +29,7 @@ type unit struct {
 	problems []snapshot.Problem
 	http2    claim          // whether it is offered for its hosts
 	leaving  bool           // its namespace is terminating: it yields to all that stay
-	aliased  *part          // what its aliases are further names of; nil: it has none
+	renames  bool           // some of its parts are further names of others
 	ofHost   *serverSnippet // its own; nil: it has none that others may have
 	borrows  bool           // it has none at all, and so that of others
 }
@@ -115,6 +115,14 @@ func (u *unit) part(host string) *part {
 	return c
 }
 
+// some returns one of its routes, or nil.
+func (c *part) some() *Route {
+	if len(c.routes) > 0 {
+		return c.routes[0]
+	}
+	return cmp.Or(c.fallback, c.noRule)
+}
+
 // A unitBuilder compiles one Ingress.
 type unitBuilder struct {
 	*unit
@@ -152,6 +160,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	if b.settings.dropped {
 		return b.unit
 	}
+	b.stays()
 	if b.settings.passthrough.on && w.t.state.options.NoPassthrough {
 		b.problem(b.settings.close("ssl-passthrough", "asks for what --enable-ssl-passthrough=false forbids"))
 	}
@@ -159,8 +168,8 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 	b.hostSnippet()
 	b.rules()
 	if !b.settings.canary.on { // else there is nothing more to it, as in ingress-nginx
-		b.bothNames()
 		b.defaultBackend()
+		b.bothNames()
 		b.passages()
 		b.noRules()
 		b.otherNames()
@@ -170,6 +179,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
 		}
+		b.others()
 		b.aliasTLS()
 	}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)
@@ -212,6 +222,9 @@ func (b *unitBuilder) rules() {
 		c.named = true
 		c.sealed = b.class.Nginx && !b.settings.canary.on
 		d := b.on(c)
+		if rule.HTTP == nil && b.class.Nginx {
+			continue // there it yields to the path / of another; see defaultBackend, and noRules
+		}
 		if rule.HTTP == nil {
 			// "The rule defaults to a http catch-all", says the API: everything
 			// for the host goes to the default backend, if there is one.
@@ -323,11 +336,25 @@ func (b *unitBuilder) patternPath(c *part, path string, pathType networkingv1.Pa
 	c.routes = append(c.routes, r)
 }
 
-// rewrite gives a route the rewrite of its Ingress, if there is one. That of an Ingress without
-// rules is for nothing in ingress-nginx.
+// stays takes away what leads requests elsewhere where ingress-nginx does: an Ingress without rules
+// serves all hosts that no other has, and they stay.
+func (b *unitBuilder) stays() {
+	if !b.class.Nginx || len(b.ingress.Spec.Rules) > 0 {
+		return
+	}
+	for _, key := range []string{"app-root", "force-ssl-redirect", "permanent-redirect", "rewrite-target", "temporal-redirect"} {
+		if value := annotation(b.ingress.Annotations, key); value != "" && value != "false" {
+			b.problemf(InvalidAnnotation, "%s has no effect, since the Ingress has no rules; it would with one that has no host, and the path /", key)
+		}
+	}
+	s := b.settings
+	s.rewrite, s.tls.redirect, s.tls.force = nil, false, false
+	s.filters.Redirect, s.filters.AppRoot = nil, nil
+}
+
+// rewrite gives a route the rewrite of its Ingress, if there is one.
 func (b *unitBuilder) rewrite(r *Route) {
-	isDefault := r.Path == ""
-	if !b.settings.rewrites(cmp.Or(r.Path, "/")) || isDefault && b.class.Nginx && len(b.ingress.Spec.Rules) == 0 {
+	if !b.settings.rewrites(cmp.Or(r.Path, "/")) {
 		return
 	}
 	f := b.settings.filters
@@ -349,17 +376,17 @@ func (b *unitBuilder) bothNames() {
 		if !www {
 			other = "www." + c.host
 		}
-		if c.host == "" || strings.HasPrefix(c.host, "*") || invalidHost(other) != "" || b.find(other) != nil || len(c.routes) == 0 {
+		if c.host == "" || strings.HasPrefix(c.host, "*") || invalidHost(other) != "" || b.find(other) != nil || c.some() == nil {
 			continue
 		}
-		r := *c.routes[0]
+		r := *c.some()
 		r.Host, r.Path, r.match, r.Type, r.pattern = other, "/", "/", networkingv1.PathTypePrefix, nil
 		// Nothing of it goes to a backend, so that it need not have one.
 		r.Backend, r.Split, r.Closed, r.Unread, r.Undecrypted = -1, nil, "", false, false
 		r.Filters = b.w.t.state.global.beside() // nginx redirects by a server of its own
 		r.Filters.CanonicalHost, r.Filters.RedirectCode = c.host, orElse(b.settings.tls.redirectCode, 308)
 		d := b.part(other)
-		d.rank, d.aliasOf = byWWW, c
+		d.rank, d.aliasOf, b.renames = byWWW, c, true
 		d.routes = append(d.routes, &r)
 	}
 }

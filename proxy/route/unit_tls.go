@@ -14,11 +14,10 @@ import (
 // that it carries, which is the specification's "wildcard host setting" without
 // handing it to names that it is not for.
 func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
-	var pair *keyPair
-	if entry.SecretName != "" {
-		pair = b.keyPair(snapshot.Key{Namespace: b.ref.Namespace, Name: entry.SecretName})
+	pair, hosts := b.pairOf(entry), entry.Hosts
+	if len(hosts) == 0 && b.class.Nginx {
+		return // others is all that it does there
 	}
-	hosts := entry.Hosts
 	if len(hosts) == 0 {
 		for _, c := range b.parts {
 			c.tls = true
@@ -45,12 +44,42 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	}
 }
 
+// others gives the hosts of rules that no entry of spec.tls names what ingress-nginx does, where
+// there are entries: the certificate of the first that is for the host, and redirects to https.
+func (b *unitBuilder) others() {
+	if !b.class.Nginx || len(b.ingress.Spec.TLS) == 0 {
+		return
+	}
+	for _, c := range b.parts {
+		if !c.named || c.host == "" {
+			continue
+		}
+		c.tls = true
+		for i := 0; i < len(b.ingress.Spec.TLS) && len(c.pairs) == 0; i++ {
+			if pair := b.pairOf(&b.ingress.Spec.TLS[i]); pair != nil && !pair.nameless() {
+				c.coveredBy([]*keyPair{pair})
+			}
+		}
+	}
+}
+
+// pairOf returns the certificate of an entry of spec.tls, or nil.
+func (b *unitBuilder) pairOf(entry *networkingv1.IngressTLS) *keyPair {
+	if entry.SecretName == "" {
+		return nil
+	}
+	return b.keyPair(snapshot.Key{Namespace: b.ref.Namespace, Name: entry.SecretName})
+}
+
 // certificate gives a host of its own a certificate.
 func (b *unitBuilder) certificate(c *part, pair *keyPair) {
 	if !pair.covers(c.host) {
 		b.problemf(CertificateMismatch, "the certificate in Secret %s is not for host %s but for %s, so clients get the default certificate; name a Secret whose certificate is for that host",
 			pair.key, c.host, cmp.Or(strings.Join(pair.names(), ", "), "no DNS name at all"))
 		return
+	}
+	if pair.nameless() {
+		b.problemf(CertificateNameless, "the certificate in Secret %s names host %s as its common name alone, for which browsers refuse it; it is served all the same; make one with that host as a subjectAltName", pair.key, c.host)
 	}
 	switch first := withKind(c.pairs, pair.kind()); first {
 	case nil:
