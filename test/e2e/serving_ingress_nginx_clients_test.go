@@ -14,6 +14,7 @@ import (
 // issue makes the certificates of clients, and the Secret with the authority of most of them.
 func (w *ingressWorld) issue() {
 	root := certificate.Root(w.t, "root")
+	w.root = root
 	below := root.Authority(w.t, "below")
 	of := func(by *certificate.Issued, name string, until time.Duration) *tls.Certificate {
 		return by.Client(w.t, pkix.Name{CommonName: name, Organization: []string{"Some, Inc."}}, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(until) }).TLS()

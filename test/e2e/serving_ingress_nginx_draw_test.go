@@ -36,10 +36,12 @@ type ingressWorld struct {
 	services int
 	covered  map[string]bool // hosts with a tls entry
 	paged    map[string]bool // domains with pages in the place of errors
+	space    string          // namespace of what is added
 	// certificates are those of clients, by whose they are.
 	certificates map[string]*tls.Certificate
 	ofPods       *tls.Certificate
-	auth         string // address of a pod that says who may pass
+	root         *certificate.Issued // the authority of most
+	auth         string              // address of a pod that says who may pass
 	// believing is whether clients are believed what they say in X-Forwarded-*.
 	believing bool
 	guarded   bool // auth is asked about all requests
@@ -49,13 +51,25 @@ type ingressWorld struct {
 var hostKinds = []func(w *ingressWorld, host string){
 	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
 	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames, (*ingressWorld).drawClients, (*ingressWorld).drawBackends,
+	(*ingressWorld).drawDefaults, (*ingressWorld).drawCertificates, (*ingressWorld).drawServices,
+}
+
+// worldSpaces are the namespaces of a world.
+var worldSpaces = []string{"default", "other"}
+
+// elsewhere draws a namespace for what do adds.
+func (w *ingressWorld) elsewhere(do func()) {
+	was := w.space
+	w.space = pick(w.dice, worldSpaces...)
+	do()
+	w.space = was
 }
 
 // drawnHosts is how many hosts, or domains, a world has.
 const drawnHosts = 36
 
 func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
-	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}}
+	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}, space: "default"}
 	w.add("networking.k8s.io/v1", "IngressClass", &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"},
 		Spec: networkingv1.IngressClassSpec{Controller: ingressclass.NginxController}})
 	auth := startPod("auth")
@@ -68,9 +82,7 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	for i := range drawnHosts {
 		names = append(names, fmt.Sprintf("*.h%d.example", i))
 	}
-	pair := certificate.Secret(t, "default/pair", time.Now().Add(time.Hour), names...)
-	pair.UID = "1" // without which ingress-nginx does not know it again
-	w.add("v1", "Secret", pair)
+	w.pair("pair", time.Hour, names...)
 	w.issue()
 
 	w.ingress("first.example", map[string]string{"enable-global-auth": "false", "force-ssl-redirect": "false", "ssl-redirect": "false"}, false, rule{"/", networkingv1.PathTypePrefix})
@@ -78,7 +90,7 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	for i := range drawnHosts {
 		hostKinds[i%len(hostKinds)](w, fmt.Sprintf("h%d.example", i))
 	}
-	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "nobody.example", target: "/"})
+	w.drawCatchAll()
 	return w
 }
 
@@ -105,12 +117,46 @@ func (w *ingressWorld) ingressesOf(r ingressRequest) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%q\n", w.options)
 	for _, o := range w.objects {
-		if i, ok := o.(*networkingv1.Ingress); ok && domainOf(i.Spec.Rules[0].Host) == domainOf(r.host) {
+		if i, ok := o.(*networkingv1.Ingress); ok && (len(i.Spec.Rules) == 0 || i.Spec.Rules[0].Host == "" || domainOf(i.Spec.Rules[0].Host) == domainOf(r.host)) {
 			text, _ := json.Marshal(i)
-			fmt.Fprintf(&s, "%s\n", text)
+			fmt.Fprintf(&s, "%s\n%s", text, w.servicesOf(i))
 		}
 	}
 	return s.String()
+}
+
+// servicesOf are the ports and endpoints behind an Ingress, to be read.
+func (w *ingressWorld) servicesOf(i *networkingv1.Ingress) string {
+	var s strings.Builder
+	for _, r := range i.Spec.Rules {
+		if r.HTTP == nil {
+			continue
+		}
+		for _, p := range r.HTTP.Paths {
+			if service, slice := w.find(p.Backend.Service.Name); service != nil && slice != nil {
+				ports, _ := json.Marshal([]any{service.Spec.Ports, slice.Ports, slice.Endpoints})
+				fmt.Fprintf(&s, "  %s %s\n", service.Name, ports)
+			}
+		}
+	}
+	return s.String()
+}
+
+// find returns a Service that was added, and its EndpointSlice.
+func (w *ingressWorld) find(name string) (service *corev1.Service, slice *discoveryv1.EndpointSlice) {
+	for _, o := range w.objects {
+		switch o := o.(type) {
+		case *corev1.Service:
+			if o.Name == name {
+				service = o
+			}
+		case *discoveryv1.EndpointSlice:
+			if o.Name == name+"-1" {
+				slice = o
+			}
+		}
+	}
+	return service, slice
 }
 
 // draw draws from lists of a name and its values, each once in n times.
@@ -131,17 +177,16 @@ type rule struct {
 }
 
 // ingress adds one, younger than those before.
-func (w *ingressWorld) ingress(host string, options map[string]string, tls bool, rules ...rule) {
+func (w *ingressWorld) ingress(host string, options map[string]string, tls bool, rules ...rule) *networkingv1.Ingress {
 	n := len(w.objects)
-	i := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("i%d", n), CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0))}}
+	i := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: fmt.Sprintf("i%d", n), CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0))}}
 	i.Spec.IngressClassName, i.Annotations = new("nginx"), map[string]string{}
 	for name, value := range options {
 		i.Annotations["nginx.ingress.kubernetes.io/"+name] = value
 	}
 	paths := &networkingv1.HTTPIngressRuleValue{}
 	for _, r := range rules {
-		service := &networkingv1.IngressServiceBackend{Name: w.service(), Port: networkingv1.ServiceBackendPort{Number: 80}}
-		paths.Paths = append(paths.Paths, networkingv1.HTTPIngressPath{Path: r.path, PathType: &r.kind, Backend: networkingv1.IngressBackend{Service: service}})
+		paths.Paths = append(paths.Paths, networkingv1.HTTPIngressPath{Path: r.path, PathType: &r.kind, Backend: w.backend()})
 	}
 	i.Spec.Rules = []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: paths}}}
 	if tls {
@@ -149,6 +194,12 @@ func (w *ingressWorld) ingress(host string, options map[string]string, tls bool,
 		w.covered[host] = true
 	}
 	w.add("networking.k8s.io/v1", "Ingress", i)
+	return i
+}
+
+// backend is a Service that it adds.
+func (w *ingressWorld) backend() networkingv1.IngressBackend {
+	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: w.service(), Port: networkingv1.ServiceBackendPort{Number: 80}}}
 }
 
 // service adds one with a pod, and returns its name.
@@ -163,10 +214,10 @@ func (w *ingressWorld) serviceOf(start func(name string) *httptest.Server) strin
 	pod := start(name)
 	w.ends = append(w.ends, pod.Close)
 	at := netip.MustParseAddrPort(pod.Listener.Addr().String())
-	w.add("v1", "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+	w.add("v1", "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: name},
 		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}})
 	w.add("discovery.k8s.io/v1", "EndpointSlice", &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4,
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.space, Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports:     []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(at.Port())), Protocol: new(corev1.ProtocolTCP)}},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 	})
@@ -220,7 +271,11 @@ func (w *ingressWorld) drawPaths(host string) {
 	kind := func() networkingv1.PathType {
 		return pick(w.dice, networkingv1.PathTypeExact, networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific)
 	}
-	w.ingress(host, some(), false, rule{"/a", kind()}, rule{"/a/b", kind()}, rule{pick(w.dice, "/B", "/c", "/ef"), kind()})
+	w.elsewhere(func() {
+		drawn := some()
+		delete(drawn, "custom-headers") // of another namespace: what it is in closes here
+		w.ingress(host, drawn, false, rule{"/a", kind()}, rule{"/a/b", kind()}, rule{pick(w.dice, "/B", "/c", "/ef"), kind()})
+	})
 	w.ask(host, false, []string{"/", "/a", "/a/", "/ab", "/a/b", "/a/b/c", "//a", "/a/../e", "/A", "/B", "/b/", "/c%20d", "/ef", "/a?x=1&y=%2f", "/a/./b?", "/?status=302&f-Location=http://pod.example/x",
 		"/?f-Set-Cookie=k=v;%20Path=/x;%20Domain=a.example", "/a?f-X-Hide=1&f-X-Kept=1", "/?status=404", "/a/b?status=503"},
 		[]string{"Origin", "http://a.example", "http://b.example"}, []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.1"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"}, []string{"User-Agent", "bad", "Curl/8", "good"},
@@ -232,7 +287,7 @@ func (w *ingressWorld) drawPatterns(host string) {
 	options["use-regex"] = "true"
 	kind := networkingv1.PathTypeImplementationSpecific
 	w.ingress(host, options, false, rule{"/", kind}, rule{pick(w.dice, "/a(/|$)(.*)", "/a/(.*)", "/a"), kind}, rule{pick(w.dice, "/b/([0-9]+)$", "/[bc]/(x|y)", "/(.*)/d"), kind})
-	w.ingress(host, nil, false, rule{"/plain", kind})
+	w.elsewhere(func() { w.ingress(host, nil, false, rule{"/plain", kind}) })
 	w.ask(host, false, []string{"/", "/a", "/a/", "/A/b", "/a/b/c?q=1", "/ab", "/b/12", "/b/12x", "/c/x", "/x/d", "/plain", "/plainer", "/PLAIN/x", "/a/%20/z", "//a//b"})
 }
 
@@ -272,7 +327,7 @@ func (w *ingressWorld) drawRedirects(host string) {
 		delete(options, "app-root") // which leads to where clients are here, and to where nginx is there
 	}
 	w.ingress(host, options, tls, rule{"/", networkingv1.PathTypePrefix})
-	w.ingress(host, nil, false, rule{"/z", networkingv1.PathTypePrefix})
+	w.elsewhere(func() { w.ingress(host, nil, false, rule{"/z", networkingv1.PathTypePrefix}) })
 	w.ask(host, tls, []string{"/", "/a", "/a/?x=1", "/a%20b", "/z", "/z/y", "/z?status=404"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"})
 }
 
@@ -287,7 +342,7 @@ func (w *ingressWorld) drawGuards(host string) {
 		options = map[string]string{"auth-type": "basic", "auth-secret": "users", "auth-realm": "here", "enable-global-auth": "false", "satisfy": pick(w.dice, "any", "all"), "whitelist-source-range": pick(w.dice, "127.0.0.0/8", "10.0.0.0/8")}
 	}
 	w.ingress(host, options, false, rule{"/", networkingv1.PathTypePrefix}, rule{"/a", networkingv1.PathTypePrefix})
-	w.ingress(host, nil, false, rule{"/open", networkingv1.PathTypeExact})
+	w.elsewhere(func() { w.ingress(host, nil, false, rule{"/open", networkingv1.PathTypeExact}) })
 	w.ask(host, false, []string{"/", "/a", "/a/b?x=1&y=2", "/open", "/open/", "/c%20d", "/a?f-Set-Cookie=k=v"}, []string{"X-May", "200", "204", "401", "403", "500"},
 		[]string{"Authorization", "Basic dXNlcjpwdw==", "Basic bad", "Bearer x"}, []string{"X-Auth-User", "forged"}, []string{"Cookie", "a=b"}, []string{"Origin", "http://a.example"})
 }

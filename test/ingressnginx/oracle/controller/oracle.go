@@ -65,7 +65,7 @@ func NewOracle(client clientset.Interface, options string, ports [4]int) (*Oracl
 
 // settle waits until the store has all Ingresses, and the certificates that they name: when its
 // informers have synced, they still hand over what they have. Of an Ingress that ingress-nginx
-// refuses it waits in vain.
+// refuses, or a Secret that is no certificate, it waits in vain.
 func (o *Oracle) settle(client clientset.Interface) error {
 	list, err := client.NetworkingV1().Ingresses("").List(context.Background(), metav1.ListOptions{})
 	if err != nil {
@@ -78,6 +78,9 @@ func (o *Oracle) settle(client clientset.Interface) error {
 		}
 		for _, i := range list.Items {
 			for _, t := range i.Spec.TLS {
+				if _, err := client.CoreV1().Secrets(i.Namespace).Get(context.Background(), t.SecretName, metav1.GetOptions{}); err != nil {
+					continue
+				}
 				if _, err := store.GetLocalSSLCert(i.Namespace + "/" + t.SecretName); err != nil {
 					return err
 				}
