@@ -178,6 +178,7 @@ func (b *hostBuilder) certificate(c *part) {
 		case first == pair:
 		case first == nil && pair.key.Namespace == b.certOwner.unit.ref.Namespace:
 			b.certs = append(b.certs, pair)
+		case c.implied:
 		default:
 			b.lost(c, DuplicateTLS, "the certificate of host "+c.host, b.certOwner.unit.ref)
 		}

@@ -50,6 +50,7 @@ type part struct {
 	aliasOf  *part      // unless rank is byRule
 	borrowed bool       // see withRules: what is wrong with it is told of another host
 	pairs    []*keyPair // the certificates it brings, of different kinds
+	implied  bool       // those are not asked for by name
 	passed   *Passthrough
 	ciphers  []uint16 // towards clients; nil: it says nothing
 	noRule   *Route   // what requests come to that no path is for; nil: nothing
@@ -179,7 +180,7 @@ func (w *compiler) compileUnit(ing *networkingv1.Ingress, k ingressclass.Class) 
 		for i := range ing.Spec.TLS {
 			b.tls(&ing.Spec.TLS[i])
 		}
-		b.others()
+		b.siblingTLS()
 		b.aliasTLS()
 	}
 	slices.SortFunc(b.problems, snapshot.Problem.Compare)

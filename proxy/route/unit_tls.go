@@ -16,7 +16,7 @@ import (
 func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	pair, hosts := b.pairOf(entry), entry.Hosts
 	if len(hosts) == 0 && b.class.Nginx {
-		return // others is all that it does there
+		return // siblingTLS is all that there is to it
 	}
 	if len(hosts) == 0 {
 		for _, c := range b.parts {
@@ -44,9 +44,9 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	}
 }
 
-// others gives the hosts of rules that no entry of spec.tls names what ingress-nginx does, where
+// siblingTLS gives the hosts of rules that no entry of spec.tls names what ingress-nginx does, where
 // there are entries: the certificate of the first that is for the host, and redirects to https.
-func (b *unitBuilder) others() {
+func (b *unitBuilder) siblingTLS() {
 	if !b.class.Nginx || len(b.ingress.Spec.TLS) == 0 {
 		return
 	}
@@ -58,6 +58,7 @@ func (b *unitBuilder) others() {
 		for i := 0; i < len(b.ingress.Spec.TLS) && len(c.pairs) == 0; i++ {
 			if pair := b.pairOf(&b.ingress.Spec.TLS[i]); pair != nil && !pair.nameless() {
 				c.coveredBy([]*keyPair{pair})
+				c.implied = true
 			}
 		}
 	}
