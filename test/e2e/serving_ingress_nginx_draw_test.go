@@ -234,7 +234,7 @@ func (w *ingressWorld) askOf(n int, host string, tls bool, targets []string, fie
 	_, parent, _ := strings.Cut(host, ".")
 	strict := (w.covered[host] || w.covered["*."+parent]) && !w.guarded && !w.paged[domainOf(host)] && !strings.HasPrefix(host, "www.")
 	for range n {
-		r := ingressRequest{strict: strict, tls: tls && w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
+		r := ingressRequest{strict: strict, tls: tls && w.seldom(2), http2: w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
 		if w.guarded && !w.seldom(4) {
 			r.fields.Set("X-May", "200")
 		}
