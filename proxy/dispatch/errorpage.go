@@ -80,6 +80,9 @@ func (r *routing) tell(ex *exchange.Exchange, rt *route.Route, status int) {
 	h.SetBytes("X-Original-URI", ex.Request.Asked.Target)
 	h.Set("X-Namespace", rt.Owner.Namespace)
 	h.Set("X-Ingress-Name", rt.Owner.Name)
+	if rt.NoRule { // it stands in for nobody
+		return
+	}
 	h.Set("X-Service-Name", rt.Service.Name)
 	port := rt.Port
 	if rt.Backend >= 0 {

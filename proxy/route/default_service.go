@@ -36,6 +36,7 @@ func (s defaultService) compile(w *compiler, key snapshot.Key) *unit {
 		unit: &unit{ref: refTo(snapshot.Service, key)}, w: w, settings: &w.settings,
 		ingress: &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}},
 	}
+	b.settings.globalOff = true // who is unknown gets its pages, as he would get a 404
 	for _, f := range parseOptions(w.options, nil, b.settings, &b) {
 		b.problem(f)
 	}

@@ -28,12 +28,15 @@ func (b *unitBuilder) noRule(host string) *Route {
 	if r.Closed != "" {
 		return r
 	}
-	if backend, index := b.sharedBackend(); index >= 0 {
+	backend, index := b.sharedBackend()
+	if index >= 0 {
 		r.Service, r.Port, r.Backend = backend.Service, backend.Port.String(), index
 	}
 	if page := r.Errors; page != nil && !page.Shared { // it is for the backends of the Ingress
 		terms := *r.Terms
-		terms.Errors, r.Terms = nil, &terms
+		if terms.Errors, r.Terms = nil, &terms; index >= 0 {
+			terms.Errors = &ErrorPage{Backend: index, Statuses: page.Statuses, Shared: true}
+		}
 	}
 	r.Detours = b.detours()
 	return r
