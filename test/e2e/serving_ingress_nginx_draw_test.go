@@ -22,6 +22,7 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/test/certificate"
+	"quayside.io/test/lab"
 )
 
 // ingressWorld is hosts of Ingresses of ingress-nginx, with pods, and requests for them. No two
@@ -33,6 +34,7 @@ type ingressWorld struct {
 	requests []ingressRequest
 	ends     []func()
 	options  map[string]string // for all
+	flags    lab.IngressNginxFlags
 	services int
 	covered  map[string]bool // hosts with a tls entry
 	paged    map[string]bool // domains with pages in the place of errors
@@ -83,6 +85,7 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 		names = append(names, fmt.Sprintf("*.h%d.example", i))
 	}
 	w.pair("pair", time.Hour, names...)
+	w.drawFlags()
 	w.issue()
 
 	w.ingress("first.example", map[string]string{"enable-global-auth": "false", "force-ssl-redirect": "false", "ssl-redirect": "false"}, false, rule{"/", networkingv1.PathTypePrefix})

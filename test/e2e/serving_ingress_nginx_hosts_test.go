@@ -31,7 +31,7 @@ func (w *ingressWorld) drawNames(domain string) {
 			}
 		}
 		first := w.paths(kind, "/", "/a", "/a/b", "/B")
-		if first[0].path != "/" && w.seldom(3) { // with both types of it ingress-nginx mistakes one Service for the other
+		if first[0].path != "/" && w.flags.DefaultBackendService == "" && w.seldom(3) { // with both types of it ingress-nginx mistakes one Service for the other
 			first = append(first, rule{"/", networkingv1.PathTypeExact})
 		}
 		w.ingress(names[i], options, w.seldom(2), first...)

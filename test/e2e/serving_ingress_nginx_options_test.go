@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -26,5 +28,16 @@ func (w *ingressWorld) drawOptions() {
 	}
 	for name, data := range map[string]map[string]string{"options": w.options, "added": {"X-Added": "yes"}, "asked": {"X-Asked": "for $host", "X-Own": ""}} {
 		w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data})
+	}
+}
+
+// drawFlags draws what answers for hosts without a certificate, and for what no rule is for.
+func (w *ingressWorld) drawFlags() {
+	w.flags.ConfigMap = "default/options"
+	if w.seldom(2) {
+		w.flags.DefaultSSLCertificate = "default/" + w.pair("fallback", time.Hour, "*.nobody.example", "fallback.example")
+	}
+	if w.seldom(2) {
+		w.flags.DefaultBackendService = "default/" + w.service()
 	}
 }

@@ -63,13 +63,10 @@ func TestServesAsIngressNginx(t *testing.T) {
 // alike reports whether ingress-nginx's answer and ours are the same, save that the host may have
 // a certificate here alone: one that a younger Ingress brings.
 func alike(theirs, ours []string) bool {
-	if slices.Contains(theirs, noCertificate) {
+	i := slices.IndexFunc(theirs, func(line string) bool { return line == noCertificate || line == fallbackCertificate })
+	if i >= 0 && len(ours) > i && strings.HasPrefix(ours[i], "certificate of ") {
 		ours = slices.Clone(ours)
-		for i, line := range ours {
-			if strings.HasPrefix(line, "certificate ") {
-				ours[i] = noCertificate
-			}
-		}
+		ours[i] = theirs[i]
 	}
 	return slices.Equal(theirs, ours)
 }
@@ -130,7 +127,7 @@ func (w *ingressWorld) byIngressNginx(n *lab.IngressNginx) *served {
 			i++
 		}
 	}
-	if err := n.Serve(w.objects, "default/options", ports); err != nil {
+	if err := n.Serve(w.objects, w.flags, ports); err != nil {
 		w.t.Fatal(err)
 	}
 	s := newServed("ingress-nginx", "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1]), w.certificates)
@@ -148,7 +145,11 @@ func (w *ingressWorld) byUs() *served {
 	files.Put(w.objects...)
 	o := proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.1:0", AllowLoopback: true}
 	o.Routes.Classes = ingressclass.Rules{Adopt: []string{ingressclass.NginxController}}
-	o.Routes.ConfigMap = snapshot.Key{Namespace: "default", Name: "options"}
+	named := func(flag string) snapshot.Key {
+		space, name, _ := strings.Cut(flag, "/")
+		return snapshot.Key{Namespace: space, Name: name}
+	}
+	o.Routes.ConfigMap, o.Routes.DefaultBackend, o.Routes.DefaultCertificate = named(w.flags.ConfigMap), named(w.flags.DefaultBackendService), named(w.flags.DefaultSSLCertificate)
 	p, err := proxy.New(o)
 	if err != nil {
 		w.t.Fatal(err)
@@ -256,8 +257,12 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	return lines
 }
 
-// noCertificate is said of a host that has none but that which each makes for itself.
-const noCertificate = "certificate for no host"
+// What is said of a host that has no certificate of its own: it has that which each makes for
+// itself, or that of a flag.
+const (
+	noCertificate       = "certificate for no host"
+	fallbackCertificate = "certificate of default/fallback"
+)
 
 // certificateOf says which Secret a host's certificate is of.
 func certificateOf(c *tls.ConnectionState) string {

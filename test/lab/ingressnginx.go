@@ -19,10 +19,17 @@ type IngressNginx struct {
 	asked  ingressNginxQuestion
 }
 
+// IngressNginxFlags are flags of its controller, each NAMESPACE/NAME of an object; empty: not set.
+type IngressNginxFlags struct {
+	ConfigMap             string
+	DefaultBackendService string
+	DefaultSSLCertificate string
+}
+
 // ingressNginxQuestion is what test/ingressnginx/oracle reads.
 type ingressNginxQuestion struct {
 	Objects  any
-	Options  string
+	Flags    IngressNginxFlags
 	Ports    [4]int
 	Template string
 	Lua      []string
@@ -52,10 +59,9 @@ func NewIngressNginx(ctx context.Context, folder string, logf func(string, ...an
 }
 
 // Serve has it serve a list of objects, instead of those before, on the first of four ports, and
-// HTTPS on the second. options is the ConfigMap with its options, as NAMESPACE/NAME. Endpoints
-// come a moment later.
-func (n *IngressNginx) Serve(objects any, options string, ports [4]int) error {
-	n.asked.Objects, n.asked.Options, n.asked.Ports = objects, options, ports
+// HTTPS on the second. Endpoints come a moment later.
+func (n *IngressNginx) Serve(objects any, flags IngressNginxFlags, ports [4]int) error {
+	n.asked.Objects, n.asked.Flags, n.asked.Ports = objects, flags, ports
 	var answer struct{ Error string }
 	if err := n.oracle.Ask(n.asked, &answer); err != nil {
 		return err

@@ -32,7 +32,7 @@ import (
 // question is what is asked.
 type question struct {
 	Objects  []json.RawMessage
-	Options  string   // the ConfigMap, as NAMESPACE/NAME
+	Flags    controller.OracleFlags
 	Ports    [4]int   // of HTTP, HTTPS, and two for itself
 	Template string   // of nginx.conf
 	Lua      []string // folders of modules, searched in this order
@@ -83,7 +83,7 @@ func (q *question) serve() (end func(), err error) {
 		}
 	}
 	nginx.TemplatePath, nginx.PID = q.Template, filepath.Join(folder, "nginx.pid")
-	o, err := controller.NewOracle(fake.NewClientset(objects...), q.Options, q.Ports)
+	o, err := controller.NewOracle(fake.NewClientset(objects...), q.Flags, q.Ports)
 	if err != nil {
 		return end, err
 	}

@@ -32,9 +32,16 @@ type Oracle struct {
 	plan       *ingress.Configuration
 }
 
-// NewOracle reads the objects. options is the ConfigMap of ingress-nginx, as NAMESPACE/NAME. The
-// nginx that will serve them has the ports: of HTTP, HTTPS, and two for itself.
-func NewOracle(client clientset.Interface, options string, ports [4]int) (*Oracle, error) {
+// OracleFlags are flags of ingress-nginx, each NAMESPACE/NAME of an object.
+type OracleFlags struct {
+	ConfigMap             string
+	DefaultBackendService string
+	DefaultSSLCertificate string
+}
+
+// NewOracle reads the objects. The nginx that will serve them has the ports: of HTTP, HTTPS, and
+// two for itself.
+func NewOracle(client clientset.Interface, flags OracleFlags, ports [4]int) (*Oracle, error) {
 	nginx.StatusPort, nginx.StreamPort = ports[2], ports[3]
 	parser.EnableAnnotationValidation = false // as its flag has it by default
 	t, err := template.NewTemplate(nginx.TemplatePath)
@@ -48,14 +55,15 @@ func NewOracle(client clientset.Interface, options string, ports [4]int) (*Oracl
 		runningConfig: new(ingress.Configuration),
 		cfg: &Configuration{
 			Client: client, IngressClassConfiguration: classes, FakeCertificate: ssl.GetFakeSSLCert(),
+			DefaultService: flags.DefaultBackendService, DefaultSSLCertificate: flags.DefaultSSLCertificate,
 			ListenPorts:         &config.ListenPorts{HTTP: ports[0], HTTPS: ports[1], Health: ports[3], Default: ports[3], SSLProxy: ports[3]},
 			MaxmindEditionFiles: new([]string),
 		},
 	}
-	n.store = store.New("", labels.Everything(), options, "", "", "", time.Hour, client, n.updateCh, false, true, classes, true)
+	n.store = store.New("", labels.Everything(), flags.ConfigMap, "", "", flags.DefaultSSLCertificate, time.Hour, client, n.updateCh, false, true, classes, true)
 	o := &Oracle{controller: n}
 	n.store.Run(n.stopCh)
-	if err := o.settle(client); err != nil {
+	if err := o.settle(client, flags.DefaultSSLCertificate); err != nil {
 		o.Close()
 		return nil, err
 	}
@@ -63,10 +71,10 @@ func NewOracle(client clientset.Interface, options string, ports [4]int) (*Oracl
 	return o, nil
 }
 
-// settle waits until the store has all Ingresses, and the certificates that they name: when its
+// settle waits until the store has all Ingresses, the certificates that they name and fallback: when its
 // informers have synced, they still hand over what they have. Of an Ingress that ingress-nginx
 // refuses, or a Secret that is no certificate, it waits in vain.
-func (o *Oracle) settle(client clientset.Interface) error {
+func (o *Oracle) settle(client clientset.Interface, fallback string) error {
 	list, err := client.NetworkingV1().Ingresses("").List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -75,6 +83,11 @@ func (o *Oracle) settle(client clientset.Interface) error {
 	lacks := func() error {
 		if n := len(store.ListIngresses()); n != len(list.Items) {
 			return fmt.Errorf("it serves %d of %d Ingresses", n, len(list.Items))
+		}
+		if fallback != "" {
+			if _, err := store.GetLocalSSLCert(fallback); err != nil {
+				return err
+			}
 		}
 		for _, i := range list.Items {
 			for _, t := range i.Spec.TLS {
