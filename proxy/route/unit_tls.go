@@ -44,8 +44,9 @@ func (b *unitBuilder) tls(entry *networkingv1.IngressTLS) {
 	}
 }
 
-// siblingTLS gives the hosts of rules that no entry of spec.tls names what ingress-nginx does, where
-// there are entries: the certificate of the first that is for the host, and redirects to https.
+// siblingTLS gives the hosts of rules that no entry of spec.tls names what ingress-nginx does,
+// where there are entries: the certificate of the first that is for the host, and redirects to
+// https.
 func (b *unitBuilder) siblingTLS() {
 	if !b.class.Nginx || len(b.ingress.Spec.TLS) == 0 {
 		return

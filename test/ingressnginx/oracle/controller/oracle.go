@@ -71,9 +71,9 @@ func NewOracle(client clientset.Interface, flags OracleFlags, ports [4]int) (*Or
 	return o, nil
 }
 
-// settle waits until the store has all Ingresses, the certificates that they name and fallback: when its
-// informers have synced, they still hand over what they have. Of an Ingress that ingress-nginx
-// refuses, or a Secret that is no certificate, it waits in vain.
+// settle waits until the store has all Ingresses, the certificates that they name and fallback:
+// when its informers have synced, they still hand over what they have. Of an Ingress that
+// ingress-nginx refuses, or a Secret that is no certificate, it waits in vain.
 func (o *Oracle) settle(client clientset.Interface, fallback string) error {
 	list, err := client.NetworkingV1().Ingresses("").List(context.Background(), metav1.ListOptions{})
 	if err != nil {
