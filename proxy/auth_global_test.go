@@ -35,7 +35,7 @@ func TestGlobalAuth(t *testing.T) {
 	ruled := annotated("ruled", "ruled.test", map[string]string{"path": "/open"})
 	ruled.Spec.IngressClassName = new(ingressclass.NginxName)
 	files.Put(ruled)
-	files.Put(annotated("moved", "moved.test", map[string]string{"configuration-snippet": "rewrite ^/open/x$ /elsewhere break; rewrite ^/closed$ /open/closed break;"}))
+	files.Put(annotated("moved", "moved.test", map[string]string{"configuration-snippet": "rewrite ^/open/x$ /elsewhere break; rewrite ^/closed$ /open/closed break; rewrite ^/open/away$ /away last; rewrite ^/away/back$ /open/back last;"}))
 	addr := bound(p, false)
 	const yes = "\nCookie: say=yes"
 	for _, k := range []struct {
@@ -75,8 +75,10 @@ func TestGlobalAuth(t *testing.T) {
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/healthy", 401, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open"}, "ruled.test", "/open/x", 200, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/x"}, "ruled.test", "/open/x", 401, ""},                                                                          // of which there is no rule
-		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/open/x", 200, ""}, // what the client asks for counts
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/open/x", 200, ""}, // the path counts by which the rule was found
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/closed", 401, ""},
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/open/away", 401, ""},
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/away/back", 200, ""},
 	} {
 		t.Run(k.key, func(t *testing.T) {
 			cm := configMap("wide", "global-auth-url", url)

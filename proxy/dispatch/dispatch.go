@@ -238,8 +238,8 @@ func (d *Dispatcher) Admit(ex *exchange.Exchange) bool {
 // begin notes what a request is before anything is made of it.
 func (d *Dispatcher) begin(ex *exchange.Exchange) {
 	ex.Observer = d.unrouted
-	asked := &ex.Request.Asked
-	asked.Host, asked.Target, asked.Path = ex.Request.Host, ex.Request.Target, ex.Request.Path
+	ex.Request.Asked.Host, ex.Request.Asked.Target = ex.Request.Host, ex.Request.Target
+	ex.Request.Routed = ex.Request.Path
 }
 
 // admitted is a request that goes on when its body comes.
@@ -325,6 +325,7 @@ func (d *Dispatcher) pass(ex *exchange.Exchange, r *routing, p *plan) *plan {
 // Who may pass there, the filters of that say. Where nobody has that path, or odd spellings of
 // it may be read as another's, it is answered.
 func (d *Dispatcher) moved(ex *exchange.Exchange, r *routing, p *plan) *plan {
+	ex.Request.Routed = ex.Request.Path
 	if n := ex.Script.Passage; n > 0 {
 		return d.passage(ex, r, r.table.Passage(&ex.Request, p.route, n))
 	}

@@ -11,7 +11,7 @@ func (e *Exchange) Copy() *Exchange {
 	c := &Exchange{Request: e.Request, Response: e.Response, Upstream: e.Upstream, Span: e.Span}
 	c.Upstream.Tries = slices.Clone(e.Upstream.Tries)
 	r := &c.Request
-	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Target, &r.Path, &r.Asked.Host, &r.Asked.Target, &r.Asked.Path, &r.Asked.Authorization, &r.Asked.Proto, &r.Upgrade, &r.UpgradeKey} {
+	for _, b := range []*[]byte{&r.Method, &r.Host, &r.Target, &r.Path, &r.Routed, &r.Asked.Host, &r.Asked.Target, &r.Asked.Authorization, &r.Asked.Proto, &r.Upgrade, &r.UpgradeKey} {
 		*b = bytes.Clone(*b)
 	}
 	r.Header, r.Body, r.Trailer, r.Peer = e.Request.Header.clone(), nil, Trailer{}, nil

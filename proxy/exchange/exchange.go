@@ -64,11 +64,11 @@ type Request struct {
 	Method []byte
 	// Protocol is the client's, as a status line has it: "HTTP/1.1". Empty: unknown.
 	Protocol string
-	// Asked is what the client sent as Host, Target and Path, whatever filters have made of
+	// Asked is what the client sent as Host and Target, whatever filters have made of
 	// them. The handler sets it. Authorization is nil until a filter keeps that field
 	// from the upstream; see [Request.Authorization]. Proto is the X-Forwarded-Proto that
 	// came, whether or not whoever sent it is believed.
-	Asked struct{ Host, Target, Path, Authorization, Proto []byte }
+	Asked struct{ Host, Target, Authorization, Proto []byte }
 	// Host is what the upstream is sent: the Host header or :authority as the client sent
 	// it, with its port, until a trusted proxy's X-Forwarded-Host or a filter replaces it.
 	Host []byte
@@ -78,6 +78,9 @@ type Request struct {
 	// Path is the path of Target normalised for matching: percent-decoded save
 	// for %2F, without dot segments or doubled slashes. It holds no query.
 	Path []byte
+	// Routed is the Path that the route was found by. The handler sets it, again where a
+	// script moves the request to another route.
+	Routed []byte
 	// Header are the end-to-end fields in the order received. Hop-by-hop
 	// fields (RFC 9110 7.6.1) and Host are not among them.
 	Header Header
@@ -138,8 +141,8 @@ type Request struct {
 // AskedHost is the Host that came, whatever has been put in its place.
 func (r *Request) AskedHost() []byte { return firstOf(r.Asked.Host, r.Host) }
 
-// AskedPath is the Path of what the client sent, whatever filters have made of it.
-func (r *Request) AskedPath() []byte { return firstOf(r.Asked.Path, r.Path) }
+// RoutedPath is the Path that the route was found by, whatever filters have made of it.
+func (r *Request) RoutedPath() []byte { return firstOf(r.Routed, r.Path) }
 
 // AskedTarget is the target that the client sent, whatever filters have made of it.
 func (r *Request) AskedTarget() []byte { return firstOf(r.Asked.Target, r.Target) }

@@ -116,7 +116,7 @@ func (e *external) note(ex *exchange.Exchange, a *Answer) {
 
 // guard asks, or remembers.
 func (e *external) guard(ex *exchange.Exchange) ruling {
-	if e.excepts(ex.Request.AskedPath()) {
+	if e.excepts(ex.Request.RoutedPath()) {
 		return ruling{}
 	}
 	var key answerKey
