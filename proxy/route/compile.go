@@ -114,7 +114,7 @@ func compile(c *snapshot.Cluster, prev *Table, opts Options, sources []source) *
 	if w.problemsChanged {
 		w.collectProblems()
 	}
-	if w.problemsChanged || len(w.hosts) > 0 || !slices.Equal(t.certs, prev.certs) {
+	if w.problemsChanged || len(w.hosts) > 0 || !slices.Equal(t.certs, prev.certs) || !t.NextWake.Equal(prev.NextWake) {
 		t.Version++
 	}
 	return &t
