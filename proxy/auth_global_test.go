@@ -37,6 +37,7 @@ func TestGlobalAuth(t *testing.T) {
 	files.Put(ruled)
 	files.Put(annotated("moved", "moved.test", map[string]string{"configuration-snippet": "rewrite ^/open/x$ /elsewhere break; rewrite ^/closed$ /open/closed break; rewrite ^/open/away$ /away last; rewrite ^/away/back$ /open/back last;"}))
 	addr := bound(p, false)
+	open := map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}
 	const yes = "\nCookie: say=yes"
 	for _, k := range []struct {
 		key           string
@@ -74,11 +75,11 @@ func TestGlobalAuth(t *testing.T) {
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/open/x", 200, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/, /health"}, "plain.test", "/healthy", 401, ""},
 		{"no-auth-locations", map[string]string{"no-auth-locations": "/open"}, "ruled.test", "/open/x", 200, ""},
-		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/x"}, "ruled.test", "/open/x", 401, ""},                                                                          // of which there is no rule
-		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/open/x", 200, ""}, // the path counts by which the rule was found
-		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/closed", 401, ""},
-		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/open/away", 401, ""},
-		{"no-auth-locations", map[string]string{"no-auth-locations": "/open", "allow-snippet-annotations": "true", "annotations-risk-level": "Critical"}, "moved.test", "/away/back", 200, ""},
+		{"no-auth-locations", map[string]string{"no-auth-locations": "/open/x"}, "ruled.test", "/open/x", 401, ""}, // of which there is no rule
+		{"no-auth-locations", open, "moved.test", "/open/x", 200, ""},                                              // the path counts by which the rule was found
+		{"no-auth-locations", open, "moved.test", "/closed", 401, ""},
+		{"no-auth-locations", open, "moved.test", "/open/away", 401, ""},
+		{"no-auth-locations", open, "moved.test", "/away/back", 200, ""},
 	} {
 		t.Run(k.key, func(t *testing.T) {
 			cm := configMap("wide", "global-auth-url", url)

@@ -103,7 +103,7 @@ func (p *keyPair) covers(hostname string) bool {
 	return leaf.VerifyHostname(hostname) == nil
 }
 
-// nameless reports whether the certificate has no subjectAltName. Browsers refuse it; who
+// nameless reports whether the certificate has no host as subjectAltName. Browsers refuse it; who
 // compares it with one that they have, or looks at none, does not.
 func (p *keyPair) nameless() bool { return len(p.cert.Leaf.DNSNames) == 0 }
 
