@@ -49,6 +49,15 @@ func (r *routers) told(status *v1alpha1.SpeakerStatus, ip netip.Addr) (up []stri
 	return up, down
 }
 
+// returns says where nodes send what comes for a port that no Service at ip has: by their own
+// routes, which for an address that routers send here mostly lead back to one of them.
+func (t *tracer) returns(ip netip.Addr) string {
+	if routed, _ := t.told(ip); len(routed) == 0 {
+		return ""
+	}
+	return "; nodes send such packets on by their own routes, mostly back to the router, unless a rule drops them (docs/bgp.md)"
+}
+
 // reservations say what is wrong with a session that is up.
 func reservations(s *v1alpha1.BGPSession) string {
 	switch {

@@ -42,7 +42,7 @@ func (t *tracer) address(ip netip.Addr, port int32) {
 		only = isTCP(port)
 		all = slices.DeleteFunc(all, func(s *corev1.Service) bool { return !slices.ContainsFunc(s.Spec.Ports, only) })
 		if len(all) == 0 {
-			t.broken("endpoints", "no Service at %s has port %d/TCP", ip, port)
+			t.broken("endpoints", "no Service at %s has port %d/TCP%s", ip, port, t.returns(ip))
 		}
 	}
 	for _, s := range all {
