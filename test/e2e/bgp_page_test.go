@@ -23,21 +23,11 @@ func TestRoutersAsThePageConfiguresThem(t *testing.T) {
 		t.Skip("no BIRD here: run `make packages` as root")
 	}
 	e := three(t)
-	page, err := os.ReadFile("../../docs/bgp.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	spot := e.Client("bird")
 	ofPage := func(heading, fence, router string) string {
 		t.Helper()
-		_, rest, _ := strings.Cut(string(page), heading)
-		_, rest, _ = strings.Cut(rest, fence+"\n")
-		text, _, found := strings.Cut(rest, "```")
-		if !found {
-			t.Fatalf("docs/bgp.md has no block after %q", heading)
-		}
 		return strings.NewReplacer("10.0.0.11", e.Node(1).IP(), "10.0.0.12", e.Node(2).IP(), "10.0.0.1", router, "10.0.0.2", router,
-			"name: lan", "name: page", "[lan]", "[page]").Replace(text)
+			"name: lan", "name: page", "[lan]", "[page]").Replace(e.ofBGPPage(heading, fence))
 	}
 	frr := e.Router("page", ofPage("## FRR", "```", ""))
 	ask := e.birdOn(spot, ofPage("## BIRD 2", "```", spot.IP()))
@@ -84,6 +74,22 @@ spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80, targetPort: 
 		}
 		return nil
 	})
+}
+
+// ofBGPPage is the first block with such a fence that docs/bgp.md has after heading.
+func (e edge) ofBGPPage(heading, fence string) string {
+	e.t.Helper()
+	page, err := os.ReadFile("../../docs/bgp.md")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), heading)
+	_, rest, _ = strings.Cut(rest, fence+"\n")
+	text, _, found := strings.Cut(rest, "```")
+	if !found {
+		e.t.Fatalf("docs/bgp.md has no block after %q", heading)
+	}
+	return text
 }
 
 // birdOn starts BIRD on a client, and returns how to ask it.

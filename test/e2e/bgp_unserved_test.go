@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What comes for a port that no Service has goes round between router and nodes. With the
+// rule of docs/bgp.md it ends at the first node: who connects is not told that there is no
+// way, and is connected once there is a port. Nodes reach the address as before.
+func TestBGPPacketsThatNoServiceTakes(t *testing.T) {
+	beside(t)
+	e := three(t)
+	e.podOnEachNode()
+	r := newRack(e, "")
+	e.Apply(bgpService("far", "Cluster"))
+	far := e.serviceAddress("far")
+	r.learns(far, e.hops()...)
+	r.serves(far)
+
+	connect := func(within time.Duration) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		return r.laptop.Dial(ctx, "tcp", far+":81")
+	}
+	if _, err := connect(settle); !errors.Is(err, syscall.EHOSTUNREACH) {
+		t.Errorf("a port that no Service has: %v, want that its packet went round", err)
+	}
+	e.dropsUnserved("198.51.100.0/24")
+	if _, err := connect(500 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a port that no Service has, where nodes drop what is for it: %v, want no answer", err)
+	}
+	late := make(chan error, 1)
+	go func() {
+		conn, err := connect(settle)
+		if err == nil {
+			err = conn.Close()
+		}
+		late <- err
+	}()
+	time.Sleep(100 * time.Millisecond) // its first SYN is dropped
+	e.Apply(strings.Replace(bgpService("far", "Cluster"), "ports: [{", "ports: [{name: late, port: 81, targetPort: http}, {name: http, ", 1))
+	if err := <-late; err != nil {
+		t.Errorf("a client whose first SYN came before the port: %v", err)
+	}
+	e.servesTo(e.Node(1).Host, far)
+}
+
+// dropsUnserved lets the nodes drop what is for a prefix and no Service takes, as
+// docs/bgp.md tells, until the test ends.
+func (e edge) dropsUnserved(prefix string) {
+	e.t.Helper()
+	rules := strings.Replace(e.ofBGPPage("## Packets that no Service takes", "```"), "192.0.2.0/27", prefix, 1)
+	file := filepath.Join(e.t.TempDir(), "unserved.nft")
+	if err := os.WriteFile(file, []byte(rules), 0o644); err != nil {
+		e.t.Fatal(err)
+	}
+	for _, n := range e.Nodes() {
+		n.Exec("nft", "-f", file)
+		e.t.Cleanup(func() { n.Exec("nft", "add table inet unserved; delete table inet unserved") })
+	}
+}
