@@ -175,14 +175,18 @@ func (e *external) relevant(a *Answer, key answerKey, now time.Time) *Answer {
 }
 
 // keyOf is the key of an exchange's answer: nothing that is remembered for one
-// route, or by what the route was before, counts for another.
+// route, or by what the route was before, counts for another. As in ingress-nginx, where a
+// rule is two locations, what is remembered for its own path does not count below that.
 func (e *external) keyOf(ex *exchange.Exchange) (key answerKey) {
 	h := sha256.New()
 	var b []byte
 	for _, part := range []string{e.place.Namespace, e.place.Ingress, e.place.Host, e.place.Path, e.Method} {
 		b = append(append(b, part...), 0)
 	}
-	b = append(e.URL.appendURL(b, ex, &e.place), 0)
+	if below := string(ex.Request.RoutedPath()) != strings.TrimRight(e.place.Path, "/"); below {
+		b = append(b, "below"...)
+	}
+	b = append(e.URL.appendURL(append(b, 0), ex, &e.place), 0)
 	h.Write(e.CacheKey.appendField(b, ex, &e.place))
 	h.Sum(key[:0])
 	return key

@@ -86,6 +86,27 @@ func TestAuthAnswersAreRemembered(t *testing.T) {
 	}
 }
 
+// TestAnswersAreOfOneLocation: what is remembered for the path of a rule does not count below
+// it, where the service may decide otherwise.
+func TestAnswersAreOfOneLocation(t *testing.T) {
+	url, err := ParseAddress("http://auth.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &oracle{say: map[string]*Answer{"x": {Status: 200}}}
+	tools := tools()
+	tools.Asker, tools.Place.Path = o, "/a"
+	chain := Compile(&Settings{External: &ExternalAuth{URL: url, CacheKey: authTemplate(t, "$http_x_say"), CacheFor: []CacheTime{{200, time.Minute}}}}, Host{}, tools)
+	for _, c := range []struct {
+		path  string
+		asked int
+	}{{"/a", 1}, {"/a", 1}, {"/a/b", 2}, {"/a/c", 2}, {"/a", 2}} {
+		if !chain.Request(ask("GET a "+c.path, "X-Say: x")) || o.asked != c.asked {
+			t.Errorf("%s: asked %d times, want %d", c.path, o.asked, c.asked)
+		}
+	}
+}
+
 // TestAnswersAreBounded: what is remembered, and a large answer is not.
 func TestAnswersAreBounded(t *testing.T) {
 	a, now := newAnswers(), time.Unix(1000, 0)
