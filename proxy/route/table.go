@@ -119,7 +119,7 @@ type Terms struct {
 
 	want  redirect
 	hsts  string   // where the host has TLS
-	plain []string // paths that RedirectTLS leaves alone
+	plain []string // paths that RedirectTLS leaves alone, in adopted classes of rules that begin so, too
 	nginx bool     // of an adopted class
 
 	ofHost *serverSnippet
@@ -136,6 +136,9 @@ func (r *Route) RedirectsToTLS(path []byte) bool {
 		return false
 	}
 	for _, plain := range r.plain {
+		if r.nginx && !strings.HasPrefix(r.Path, plain) {
+			continue
+		}
 		if rest, ok := cutPrefix(path, plain); ok && (len(rest) == 0 || rest[0] == '/') {
 			return false
 		}
