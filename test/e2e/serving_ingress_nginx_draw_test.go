@@ -80,6 +80,8 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	sum := sha1.Sum([]byte("pw"))
 	w.add("v1", "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "users"},
 		Data: map[string][]byte{"auth": []byte("user:{SHA}" + base64.StdEncoding.EncodeToString(sum[:]) + "\n")}})
+	w.add("v1", "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "map", UID: "9"},
+		Data: map[string][]byte{"user": []byte("{SHA}" + base64.StdEncoding.EncodeToString(sum[:])), "other": []byte("{SHA}none")}})
 	names := []string{"*.example"}
 	for i := range drawnHosts {
 		names = append(names, fmt.Sprintf("*.h%d.example", i))
@@ -237,7 +239,7 @@ func (w *ingressWorld) askOf(n int, host string, tls bool, targets []string, fie
 	_, parent, _ := strings.Cut(host, ".")
 	strict := (w.covered[host] || w.covered["*."+parent]) && !w.guarded && !w.paged[domainOf(host)] && !strings.HasPrefix(host, "www.")
 	for range n {
-		r := ingressRequest{strict: strict, tls: tls && w.seldom(2), http2: w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
+		r := ingressRequest{strict: strict, guarded: w.guarded, tls: tls && w.seldom(2), http2: w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
 		if w.guarded && !w.seldom(4) {
 			r.fields.Set("X-May", "200")
 		}
@@ -259,11 +261,16 @@ func (w *ingressWorld) drawPaths(host string) {
 		{"cors-expose-headers", "*, X-E"}, {"cors-max-age", "60"}, {"cors-allow-credentials", "false"}, {"upstream-vhost", "v.example", "$host"}, {"proxy-redirect-from", "http://pod.example/", "off"},
 		{"proxy-cookie-path", "/x /z"}, {"proxy-cookie-domain", "a.example b.example"}, {"proxy-body-size", "3", "1m"}, {"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"custom-headers", "default/added"},
 		{"denylist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"load-balance", "ewma"}, {"proxy-next-upstream", "error http_503"}, {"proxy-http-version", "1.0"},
+		{"allowlist-source-range", "127.0.0.0/8", "10.0.0.0/8"}, {"proxy-buffering", "on"}, {"proxy-request-buffering", "off"}, {"limit-rps", "1"}, {"limit-rpm", "2"}, {"limit-connections", "1"},
+		{"limit-whitelist", "127.0.0.0/8", "10.0.0.0/8"}, {"limit-burst-multiplier", "1"}, {"http2-push-preload", "true"}, {"proxy-buffer-size", "8k"},
 		{"configuration-snippet", `more_set_headers "X-Set: $host";`, "add_header X-Path $uri always;", "proxy_set_header X-Path $uri;", "rewrite ^/a/b(.*)$ /moved$1 break;"}}
 	some := func() map[string]string {
 		drawn := w.draw(5, options...)
 		if drawn["proxy-redirect-from"] != "" {
 			drawn["proxy-redirect-to"] = "/moved/"
+		}
+		if drawn["allowlist-source-range"] != "" { // with both names the route is closed here
+			delete(drawn, "whitelist-source-range")
 		}
 		if drawn["enable-cors"] != "" { // whose fields a 413 of ours has, too
 			delete(drawn, "proxy-body-size")
@@ -286,7 +293,10 @@ func (w *ingressWorld) drawPaths(host string) {
 }
 
 func (w *ingressWorld) drawPatterns(host string) {
-	options := w.draw(2, []string{"rewrite-target", "/r/$1", "/r", "/r/$2/$1"}, []string{"app-root", "/app"})
+	options := w.draw(2, []string{"rewrite-target", "/r/$1", "/r", "/r/$2/$1"}, []string{"app-root", "/app"}, []string{"x-forwarded-prefix", "/p", "true", "/p/$1"})
+	if options["rewrite-target"] == "" { // without which it does nothing there
+		delete(options, "x-forwarded-prefix")
+	}
 	options["use-regex"] = "true"
 	kind := networkingv1.PathTypeImplementationSpecific
 	w.ingress(host, options, false, rule{"/", kind}, rule{pick(w.dice, "/a(/|$)(.*)", "/a/(.*)", "/a"), kind}, rule{pick(w.dice, "/b/([0-9]+)$", "/[bc]/(x|y)", "/(.*)/d"), kind})
@@ -299,7 +309,7 @@ func (w *ingressWorld) drawCanary(host string) {
 	if main["affinity"] != "" && w.seldom(2) {
 		main["affinity-canary-behavior"] = pick(w.dice, "sticky", "legacy")
 	}
-	canary := w.draw(2, []string{"canary-by-header", "X-Canary"}, []string{"canary-by-cookie", "canary"}, []string{"canary-weight", "0", "100"}, []string{"affinity", "cookie"})
+	canary := w.draw(2, []string{"canary-by-header", "X-Canary"}, []string{"canary-by-cookie", "canary"}, []string{"canary-weight", "0", "100"}, []string{"canary-weight-total", "100", "50"}, []string{"affinity", "cookie"})
 	canary["canary"] = "true"
 	if canary["canary-by-header"] != "" {
 		for name, value := range w.draw(3, []string{"canary-by-header-value", "yes", "a b"}, []string{"canary-by-header-pattern", "^y.*s$", "y|n"}) {
@@ -324,25 +334,38 @@ func (w *ingressWorld) drawSession(host string) {
 
 func (w *ingressWorld) drawRedirects(host string) {
 	options := w.draw(5, []string{"ssl-redirect", "false", "true"}, []string{"force-ssl-redirect", "true"}, []string{"permanent-redirect", "https://other.example/p", "https://other.example"}, []string{"permanent-redirect-code", "308"},
-		[]string{"temporal-redirect", "http://other.example/x?y=1"}, []string{"app-root", "/app"}, []string{"preserve-trailing-slash", "true"})
-	tls := w.seldom(2) && options["app-root"] == "" // whose redirects have HSTS here alone
+		[]string{"temporal-redirect", "http://other.example/x?y=1"}, []string{"app-root", "/app"}, []string{"preserve-trailing-slash", "true"},
+		[]string{"relative-redirects", "true"}, []string{"server-snippet", "location = /z/y { return 418; }", "if ($http_x_srv) { return 403; }", `more_set_headers "X-Srv: $host";`})
+	tls := w.seldom(2) && options["app-root"] == "" && options["server-snippet"] == "" // whose answers have HSTS here alone
 	if w.believing {
 		delete(options, "app-root") // which leads to where clients are here, and to where nginx is there
 	}
 	w.ingress(host, options, tls, rule{"/", networkingv1.PathTypePrefix})
-	w.elsewhere(func() { w.ingress(host, nil, false, rule{"/z", networkingv1.PathTypePrefix}) })
-	w.ask(host, tls, []string{"/", "/a", "/a/?x=1", "/a%20b", "/z", "/z/y", "/z?status=404"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"})
+	beside := func() { w.ingress(host, nil, false, rule{"/z", networkingv1.PathTypePrefix}) }
+	if options["server-snippet"] == "" {
+		w.elsewhere(beside)
+	} else { // which holds for those of its namespace, here
+		beside()
+	}
+	w.ask(host, tls, []string{"/", "/a", "/a/?x=1", "/a%20b", "/z", "/z/y", "/z?status=404"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"}, []string{"X-Srv", "1"})
 }
 
 func (w *ingressWorld) drawGuards(host string) {
 	options := w.draw(4, []string{"auth-url", w.auth, w.auth + "?a=$request_uri"}, []string{"auth-signin", "https://login.example/in", "https://login.example/in?rd=$escaped_request_uri"}, []string{"auth-signin-redirect-param", "back"},
 		[]string{"auth-response-headers", "X-Auth-User,X-Auth-Saw", "X-Auth-User"}, []string{"auth-method", "POST"}, []string{"auth-request-redirect", "http://away.example/"}, []string{"enable-cors", "true"},
-		[]string{"auth-snippet", "proxy_set_header X-Original-Method $request_method;"}, []string{"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"})
+		[]string{"auth-snippet", "proxy_set_header X-Original-Method $request_method;"},
+		[]string{"auth-always-set-cookie", "true"}, []string{"auth-proxy-set-headers", "default/asked"}, []string{"auth-keepalive", "4"}, []string{"auth-cache-key", w.auth + "$http_x_may$http_authorization", w.auth + "$http_authorization"}, []string{"auth-cache-duration", "200 1m, 401 1m", "200 202 401 5m"}, []string{"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"})
 	if options["auth-url"] == "" {
 		options["auth-url"] = w.auth
 	}
+	if strings.Contains(w.options["server-snippet"], "return 405") { // what it refuses has these fields here alone
+		delete(options, "enable-cors")
+	}
 	if w.seldom(4) {
-		options = map[string]string{"auth-type": "basic", "auth-secret": "users", "auth-realm": "here", "enable-global-auth": "false", "satisfy": pick(w.dice, "any", "all"), "whitelist-source-range": pick(w.dice, "127.0.0.0/8", "10.0.0.0/8")}
+		options = map[string]string{"auth-type": "basic", "auth-secret": "users", "auth-secret-type": "auth-file", "auth-realm": "here", "enable-global-auth": "false", "satisfy": pick(w.dice, "any", "all"), "whitelist-source-range": pick(w.dice, "127.0.0.0/8", "10.0.0.0/8")}
+	}
+	if options["auth-type"] != "" && w.seldom(2) {
+		options["auth-secret"], options["auth-secret-type"] = "map", "auth-map"
 	}
 	w.ingress(host, options, false, rule{"/", networkingv1.PathTypePrefix}, rule{"/a", networkingv1.PathTypePrefix})
 	w.elsewhere(func() { w.ingress(host, nil, false, rule{"/open", networkingv1.PathTypeExact}) })

@@ -15,15 +15,23 @@ func (w *ingressWorld) drawOptions() {
 		[]string{"proxy-set-headers", "default/asked"}, []string{"hsts", "false"}, []string{"hsts-include-subdomains", "false"}, []string{"hsts-preload", "true"}, []string{"force-ssl-redirect", "true"},
 		[]string{"proxy-add-original-uri-header", "true"}, []string{"location-snippet", "proxy_set_header X-Location $host;"}, []string{"server-snippet", "location = /x { return 418; }", "more_set_headers 'X-Server: $host';", "if ($http_x_may = 500) { return 405; }"},
 		[]string{"http-snippet", "map $http_user_agent $kind { default other; good good; } more_set_headers 'X-Kind: $kind';"}, []string{"proxy-cookie-domain", "a.example z.example"}, []string{"ignore-invalid-headers", "false"},
-		[]string{"enable-underscores-in-headers", "true"}, []string{"relative-redirects", "true"}, []string{"denylist-source-range", "10.0.0.0/8"}, []string{"whitelist-source-range", "127.0.0.0/8,192.0.2.1"})
+		[]string{"enable-underscores-in-headers", "true"}, []string{"relative-redirects", "true"}, []string{"denylist-source-range", "10.0.0.0/8"}, []string{"whitelist-source-range", "127.0.0.0/8,192.0.2.1"},
+		[]string{"generate-request-id", "false"}, []string{"no-tls-redirect-locations", "/a/b", "/z,/open"}, []string{"use-gzip", "true"}, []string{"gzip-min-length", "20"},
+		[]string{"gzip-types", "text/plain", "*"}, []string{"strict-validate-path-type", "false"}, []string{"proxy-request-buffering", "off"}, []string{"proxy-buffering", "on"}, []string{"limit-req-status-code", "429"},
+		[]string{"ssl-redirect", "true"}, []string{"load-balance", "ewma"}, []string{"use-http2", "false"})
 	if w.guarded = w.seldom(5); w.guarded {
 		w.options["global-auth-url"] = w.auth
-		for name, value := range w.draw(2, []string{"no-auth-locations", "/a/b,/open"}, []string{"global-auth-response-headers", "X-Auth-User"}, []string{"global-auth-method", "POST"}) {
+		for name, value := range w.draw(2, []string{"no-auth-locations", "/a/b,/open"}, []string{"global-auth-response-headers", "X-Auth-User"}, []string{"global-auth-method", "POST"},
+			[]string{"global-auth-signin", "https://login.example/in", "https://login.example/in?rd=$escaped_request_uri"}, []string{"global-auth-signin-redirect-param", "back"}, []string{"global-auth-request-redirect", "http://away.example/"},
+			[]string{"global-auth-snippet", "proxy_set_header X-Original-Method $request_method;"}, []string{"global-auth-always-set-cookie", "true"}, []string{"global-auth-cache-key", w.auth + "$http_x_may"}, []string{"global-auth-cache-duration", "200 1m"}) {
 			w.options[name] = value
 		}
 	}
 	w.options["allow-snippet-annotations"], w.options["annotations-risk-level"], w.options["global-allowed-response-headers"] = "true", "Critical", "X-Added"
 	if w.believing = w.seldom(2); w.believing {
+		if w.seldom(2) {
+			w.options["enable-real-ip"] = "true"
+		}
 		w.options["use-forwarded-headers"], w.options["compute-full-forwarded-for"], w.options["proxy-real-ip-cidr"] = "true", "true", "127.0.0.0/8"
 	}
 	for name, data := range map[string]map[string]string{"options": w.options, "added": {"X-Added": "yes"}, "asked": {"X-Asked": "for $host", "X-Own": ""}} {
