@@ -58,6 +58,7 @@ type failure struct {
 	endpoint *endpoint
 	detail   string
 	again    bool // the request may be sent on a fresh connection
+	kept     bool // a connection died that had been kept, which says nothing of the endpoint
 }
 
 func (f *failure) Error() string {

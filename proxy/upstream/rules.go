@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"quayside.io/proxy/exchange"
@@ -44,6 +45,24 @@ func (t *transaction) mayRepeat(err error) bool {
 		return f.again || t.rules.Next&exchange.NextInvalid != 0 && t.repeatable()
 	}
 	return f.again
+}
+
+// raced reports whether err is the fault of an endpoint that has left the set
+// since it was chosen. The pod was on its way out, so this is no try: it should
+// never have been asked.
+func (t *transaction) raced(err error) bool {
+	var f *failure
+	if !errors.As(err, &f) || f.endpoint == nil {
+		return false
+	}
+	// The set is exchanged before those that are not in it any more hear of it.
+	return f.endpoint.present().Err() != nil || !slices.Contains(t.backend.state.Load().endpoints, f.endpoint)
+}
+
+// ofKept reports whether a connection died that had been kept. As in nginx that is no try.
+func ofKept(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.kept
 }
 
 // avoid keeps the endpoint that failed out of the tries to come.

@@ -79,6 +79,21 @@ func TestForwardingOfARoute(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a kept connection that dies is no try", func(t *testing.T) {
+		_, b := newEngine(t, upstream.Options{})
+		b.SetEndpoints(endpoints(play(t, diesOnSecond, say(fine)).addr))
+		for n, method := range []string{"GET", "GET", "POST"} {
+			ex := &exchange.Exchange{}
+			request(ex, method, "/")
+			ex.Request.Forwarding = &exchange.Forwarding{Tries: 1}
+			b.Forward(ex)
+			if ex.Response.Status != 200 {
+				t.Errorf("request %d: %d, want 200", n+1, ex.Response.Status)
+			}
+			io.Copy(io.Discard, ex.Response.Body)
+			ex.Response.Body.Close()
+		}
+	})
 	t.Run("nobody answers better", func(t *testing.T) {
 		x, y := play(t, answer("503 x")), play(t, answer("503 y"))
 		_, b := newEngine(t, upstream.Options{})

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"quayside.io/proxy/balance"
@@ -148,6 +147,8 @@ func (t *transaction) repeat(ask func(last error) error) error {
 			raced++
 			t.try--
 			last = nil // it says nothing about those that are left, or that there are none
+		} else if ofKept(err) {
+			t.try-- // the next connection is a fresh one
 		}
 		if !t.mayTryAgain() || !t.mayRepeat(err) {
 			return err
@@ -170,18 +171,6 @@ func (t *transaction) ask(last error) error {
 		t.conn = nil
 	}
 	return err
-}
-
-// raced reports whether err is the fault of an endpoint that has left the set
-// since it was chosen. The pod was on its way out, so this is no try: it should
-// never have been asked.
-func (t *transaction) raced(err error) bool {
-	var f *failure
-	if !errors.As(err, &f) || f.endpoint == nil {
-		return false
-	}
-	// The set is exchanged before those that are not in it any more hear of it.
-	return f.endpoint.present().Err() != nil || !slices.Contains(t.backend.state.Load().endpoints, f.endpoint)
 }
 
 // connect chooses an endpoint and takes an idle connection to it or makes one.
@@ -390,10 +379,10 @@ func (t *transaction) broken(err error, reused, sent bool) error {
 		u.stop()
 		return &failure{reason: clientBody, err: u.err}
 	}
-	f := &failure{reason: connectionLost, err: err, endpoint: t.conn.endpoint}
+	f := &failure{reason: connectionLost, err: err, endpoint: t.conn.endpoint, kept: reused && t.end == 0}
 	switch {
 	case isTimeout(err):
-		f.reason = sendTimeout
+		f.reason, f.kept = sendTimeout, false
 	case t.upload != nil && t.kept == nil:
 	case !sent:
 		f.again = true
