@@ -193,7 +193,7 @@ func upstreams() []option {
 		{key: "load-balance", scope: ofLocation, unset: "round_robin", risk: riskLow, effect: applied, parse: parseLoadBalance,
 			doc: "algorithm other than round_robin", differ: "least_requests is known too"},
 		{key: "upstream-hash-by", scope: ofLocation, risk: riskHigh, effect: applied, parse: parseHashBy,
-			doc: "choose the endpoint by a hash", differ: "simple variables only"},
+			doc: "choose the endpoint by a hash", differ: "simple variables only; where the endpoint fails, another is tried instead of the same"},
 		{key: "upstream-hash-by-subset", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseHashSubset,
 			doc: "choose a group of endpoints by that hash", differ: "every hash has a group of its own, so that groups overlap; what a busy one cannot take goes beyond it"},
 		{key: "upstream-hash-by-subset-size", scope: ofLocation, unset: "3", risk: riskLow, effect: applied, parse: parseHashSubsetSize,

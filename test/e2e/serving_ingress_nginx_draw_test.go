@@ -53,7 +53,7 @@ type ingressWorld struct {
 var hostKinds = []func(w *ingressWorld, host string){
 	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
 	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames, (*ingressWorld).drawClients, (*ingressWorld).drawBackends,
-	(*ingressWorld).drawDefaults, (*ingressWorld).drawCertificates, (*ingressWorld).drawServices,
+	(*ingressWorld).drawDefaults, (*ingressWorld).drawCertificates, (*ingressWorld).drawServices, (*ingressWorld).drawSessions,
 }
 
 // worldSpaces are the namespaces of a world.
@@ -68,7 +68,7 @@ func (w *ingressWorld) elsewhere(do func()) {
 }
 
 // drawnHosts is how many hosts, or domains, a world has.
-const drawnHosts = 36
+const drawnHosts = 39
 
 func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}, space: "default"}
@@ -287,9 +287,9 @@ func (w *ingressWorld) drawPaths(host string) {
 		w.ingress(host, drawn, false, rule{"/a", kind()}, rule{"/a/b", kind()}, rule{pick(w.dice, "/B", "/c", "/ef"), kind()})
 	})
 	w.ask(host, false, []string{"/", "/a", "/a/", "/ab", "/a/b", "/a/b/c", "//a", "/a/../e", "/A", "/B", "/b/", "/c%20d", "/ef", "/a?x=1&y=%2f", "/a/./b?", "/?status=302&f-Location=http://pod.example/x",
-		"/?f-Set-Cookie=k=v;%20Path=/x;%20Domain=a.example", "/a?f-X-Hide=1&f-X-Kept=1", "/?status=404", "/a/b?status=503"},
+		"/?f-Set-Cookie=k=v;%20Path=/x;%20Domain=a.example", "/a?f-X-Hide=1&f-X-Kept=1", "/?status=404", "/a/b?status=503", `/?f-Etag="x"`, "/?f-Content-Encoding=br", "/?f-Content-Type=application/json"},
 		[]string{"Origin", "http://a.example", "http://b.example"}, []string{"X-Forwarded-For", "192.0.2.1, 10.0.0.1"}, []string{"X-Forwarded-Proto", "https", "http"}, []string{"X-Forwarded-Host", "away.example", "away.example:444, in.example"}, []string{"User-Agent", "bad", "Curl/8", "good"},
-		[]string{"Cookie", "a=b; c=d"}, []string{"Upgrade-Insecure-Requests", "1"}, []string{"Referer", "http://bad.example", "http://EVIL.example/x", "http://good.example"}, []string{"X_under", "1"}, []string{"X-Own", "1"})
+		[]string{"Cookie", "a=b; c=d"}, []string{"Upgrade-Insecure-Requests", "1"}, []string{"Referer", "http://bad.example", "http://EVIL.example/x", "http://good.example"}, []string{"X_under", "1"}, []string{"X-Own", "1"}, []string{"Accept-Encoding", "gzip", "gzip;q=0", "br, gzip;q=0.5", "identity"}, []string{"If-None-Match", `"x"`, `W/"x"`})
 }
 
 func (w *ingressWorld) drawPatterns(host string) {
@@ -354,8 +354,11 @@ func (w *ingressWorld) drawGuards(host string) {
 	options := w.draw(4, []string{"auth-url", w.auth, w.auth + "?a=$request_uri"}, []string{"auth-signin", "https://login.example/in", "https://login.example/in?rd=$escaped_request_uri"}, []string{"auth-signin-redirect-param", "back"},
 		[]string{"auth-response-headers", "X-Auth-User,X-Auth-Saw", "X-Auth-User"}, []string{"auth-method", "POST"}, []string{"auth-request-redirect", "http://away.example/"}, []string{"enable-cors", "true"},
 		[]string{"auth-snippet", "proxy_set_header X-Original-Method $request_method;"},
-		[]string{"auth-always-set-cookie", "true"}, []string{"auth-proxy-set-headers", "default/asked"}, []string{"auth-keepalive", "4"}, []string{"auth-cache-key", w.auth + "$http_x_may$http_authorization", w.auth + "$http_authorization"}, []string{"auth-cache-duration", "200 1m, 401 1m", "200 202 401 5m"}, []string{"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"})
+		[]string{"auth-always-set-cookie", "true"}, []string{"auth-proxy-set-headers", "default/asked"}, []string{"auth-cache-key", w.auth + "$http_x_may$http_authorization", w.auth + "$http_authorization"}, []string{"auth-cache-duration", "200 1m, 401 1m", "200 202 401 5m"}, []string{"whitelist-source-range", "127.0.0.0/8", "10.0.0.0/8"})
 	if options["auth-url"] == "" {
+		options["auth-url"] = w.auth
+	}
+	if options["auth-cache-key"] != "" { // an answer to another address does not count here
 		options["auth-url"] = w.auth
 	}
 	if strings.Contains(w.options["server-snippet"], "return 405") { // what it refuses has these fields here alone

@@ -16,7 +16,7 @@ func (w *ingressWorld) drawOptions() {
 		[]string{"proxy-add-original-uri-header", "true"}, []string{"location-snippet", "proxy_set_header X-Location $host;"}, []string{"server-snippet", "location = /x { return 418; }", "more_set_headers 'X-Server: $host';", "if ($http_x_may = 500) { return 405; }"},
 		[]string{"http-snippet", "map $http_user_agent $kind { default other; good good; } more_set_headers 'X-Kind: $kind';"}, []string{"proxy-cookie-domain", "a.example z.example"}, []string{"ignore-invalid-headers", "false"},
 		[]string{"enable-underscores-in-headers", "true"}, []string{"relative-redirects", "true"}, []string{"denylist-source-range", "10.0.0.0/8"}, []string{"whitelist-source-range", "127.0.0.0/8,192.0.2.1"},
-		[]string{"generate-request-id", "false"}, []string{"no-tls-redirect-locations", "/a/b", "/z,/open"}, []string{"use-gzip", "true"}, []string{"gzip-min-length", "20"},
+		[]string{"generate-request-id", "false"}, []string{"no-tls-redirect-locations", "/a/b", "/z,/open"}, []string{"use-gzip", "true"}, []string{"gzip-min-length", "200"},
 		[]string{"gzip-types", "text/plain", "*"}, []string{"strict-validate-path-type", "false"}, []string{"proxy-request-buffering", "off"}, []string{"proxy-buffering", "on"}, []string{"limit-req-status-code", "429"},
 		[]string{"ssl-redirect", "true"}, []string{"load-balance", "ewma"}, []string{"use-http2", "false"})
 	if w.guarded = w.seldom(5); w.guarded {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -81,6 +82,7 @@ type served struct {
 	name    string
 	clients map[speaker]*http.Client
 	ports   *regexp.Regexp // in what it says
+	sessions
 }
 
 // speaker is how a client speaks over TLS.
@@ -91,7 +93,7 @@ type speaker struct {
 
 // newServed is who listens at two addresses: for HTTP, and for HTTPS. Clients show certificates.
 func newServed(name, plain, secure string, certificates map[string]*tls.Certificate) *served {
-	s := &served{name: name, clients: map[speaker]*http.Client{}, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
+	s := &served{name: name, clients: map[speaker]*http.Client{}, sessions: sessions{byName: map[string]*session{}}, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
 	to := func(address string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -109,7 +111,7 @@ func newServed(name, plain, secure string, certificates map[string]*tls.Certific
 					return tls.Client(c, &tls.Config{ServerName: host, InsecureSkipVerify: true, NextProtos: []string{protocol},
 						GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return shown, nil }}), nil
 				}}
-			s.clients[speaker{as, protocol == "h2"}] = &http.Client{Transport: transport,
+			s.clients[speaker{as, protocol == "h2"}] = &http.Client{Transport: transport, Timeout: 20 * time.Second,
 				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		}
 	}
@@ -199,6 +201,8 @@ type ingressRequest struct {
 	tls, http2   bool
 	strict       bool // if by TLS, the response has Strict-Transport-Security in both
 	guarded      bool // global-auth-url is set
+	session      string
+	fails        bool // the first pod of the session does
 	method, host string
 	target, body string
 	fields       http.Header
@@ -231,12 +235,21 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	if request.URL.Opaque = r.target; strings.HasPrefix(r.target, "//") { // which would be an absolute one
 		request.URL.Opaque, request.URL.Path = "", r.target
 	}
+	if r.session != "" {
+		s.of(r.session).send(request, r.fails)
+	}
 	response, err := s.clients[speaker{r.as, r.tls && r.http2}].Do(request)
 	if err != nil {
 		return []string{err.Error()}
 	}
 	defer response.Body.Close()
-	said, err := io.ReadAll(response.Body)
+	var body io.Reader = response.Body
+	if response.Header.Get("Content-Encoding") == "gzip" && r.method != http.MethodHead {
+		if body, err = gzip.NewReader(body); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	said, err := io.ReadAll(body)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -255,6 +268,9 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 		lines = append(lines, response.Proto, certificateOf(response.TLS))
 	}
 	slices.Sort(lines[1:])
+	if r.session != "" {
+		said = []byte(s.of(r.session).keep(response, string(said)))
+	}
 	if pod := s.ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
 		lines = append(lines, strings.Split(pod, "\n")...)
 	}
