@@ -53,7 +53,7 @@ type ingressWorld struct {
 var hostKinds = []func(w *ingressWorld, host string){
 	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
 	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames, (*ingressWorld).drawClients, (*ingressWorld).drawBackends,
-	(*ingressWorld).drawDefaults, (*ingressWorld).drawCertificates, (*ingressWorld).drawServices, (*ingressWorld).drawSessions,
+	(*ingressWorld).drawDefaults, (*ingressWorld).drawCertificates, (*ingressWorld).drawServices, (*ingressWorld).drawSessions, (*ingressWorld).drawGRPC,
 }
 
 // worldSpaces are the namespaces of a world.
@@ -68,7 +68,7 @@ func (w *ingressWorld) elsewhere(do func()) {
 }
 
 // drawnHosts is how many hosts, or domains, a world has.
-const drawnHosts = 39
+const drawnHosts = 42
 
 func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}, space: "default"}

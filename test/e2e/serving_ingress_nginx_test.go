@@ -267,6 +267,9 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	if response.TLS != nil {
 		lines = append(lines, response.Proto, certificateOf(response.TLS))
 	}
+	for name, values := range response.Trailer {
+		lines = append(lines, fmt.Sprintf("behind: %s: %q", name, values))
+	}
 	slices.Sort(lines[1:])
 	if r.session != "" {
 		said = []byte(s.of(r.session).keep(response, string(said)))
