@@ -27,6 +27,8 @@ func foreignAddresses() [][]string {
 		{metallb + "bfdprofiles"},
 		{metallb + "communities"},
 		{"/api/v1/namespaces/metallb-system/configmaps/config"},
+		{"/api/v1/namespaces/metallb-system/configmaps/bgpextras"},
+		{"/apis/frrk8s.metallb.io/v1beta1/frrconfigurations"},
 	}
 }
 

@@ -87,6 +87,10 @@ func bgpAdvertisements(pool string, texts []json.RawMessage) (list []Object, err
 func (m *Migration) configMap(s *source) error {
 	var data map[string]any // of a ConfigMap of somebody else's, anything
 	_ = json.Unmarshal(s.Data, &data)
+	if extras, _ := data["extras"].(string); s.Metadata.Name == "bgpextras" && extras != "" {
+		m.note("%s has no equivalent here: it is configuration of the FRR that MetalLB runs, which ends with MetalLB", s)
+		return nil
+	}
 	text, _ := data["config"].(string)
 	if !strings.Contains(text, "address-pools") && !strings.Contains(text, "peer-asn") {
 		m.pass(s)

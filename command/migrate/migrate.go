@@ -163,6 +163,8 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 	switch {
 	case group == "metallb.io":
 		take = m.metallb
+	case group == "frrk8s.metallb.io":
+		take = m.frrk8s
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}:
 		take = m.configMap
 		if streams, notes := streamsOf(&s); len(streams) > 0 {
