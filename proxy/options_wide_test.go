@@ -65,9 +65,10 @@ func globalCases() []globalCase {
 			"/x\nX-Forwarded-Host: elsewhere.example:80, inside", 308, "https://elsewhere.example/x\r\n", ".test"},
 		{"force-ssl-redirect", only("force-ssl-redirect", "true"), nil, "/x\nX-Forwarded-Host: elsewhere.example:80", 308, ".test/x\r\n", "elsewhere"},
 		{"http-redirect-code", only("http-redirect-code", "301"), only("tls", "yes"), "/", 301, "https://", ""},
-		{"no-tls-redirect-locations", nil, only("tls", "yes"), "/.well-known/acme-challenge/x", 200, "", ""},
-		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain, /too/"), only("tls", "yes"), "/too/x", 200, "", ""},
-		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain"), only("tls", "yes"), "/plainer", 308, "", ""},
+		{"no-tls-redirect-locations", nil, only("tls", "yes", "path", "/.well-known/acme-challenge/x"), "/.well-known/acme-challenge/x", 200, "", ""},
+		{"no-tls-redirect-locations", nil, only("tls", "yes"), "/.well-known/acme-challenge/x", 308, "", ""}, // of which there is no rule
+		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain, /too/"), only("tls", "yes", "path", "/too/"), "/too/x", 200, "", ""},
+		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain"), only("tls", "yes", "path", "/plainer"), "/plainer", 308, "", ""},
 		{"use-forwarded-headers", only("use-forwarded-headers", "true", "proxy-real-ip-cidr", "127.0.0.0/8"), only("whitelist-source-range", "10.0.0.0/8"),
 			"/\nX-Forwarded-For: 10.1.1.1", 200, "", ""},
 		{"proxy-real-ip-cidr", only("use-forwarded-headers", "true", "proxy-real-ip-cidr", "11.0.0.0/8"), only("whitelist-source-range", "10.0.0.0/8"),
@@ -230,6 +231,9 @@ func TestGlobalOptions(t *testing.T) {
 			ing := annotated("web", host, k.with)
 			class := ingressclass.NginxName
 			ing.Spec.IngressClassName = &class
+			if path := k.with["path"]; path != "" {
+				ing.Spec.Rules[0].HTTP.Paths[0].Path = path
+			}
 			if k.with["service"] == "virtual" {
 				ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Number = port
 			}
