@@ -279,7 +279,7 @@ func (e edge) servesTo(from lab.Host, address string) {
 func (r rack) watch(address string) (judge func(what string, moves int)) {
 	r.t.Helper()
 	// Now and then a first packet passes kube-proxy while it writes its rules.
-	r.dropsUnserved("198.51.100.0/24")
+	r.unserved("198.51.100.0/24", "drop")
 	probe := r.laptop.Probe(address+":80", 10*time.Millisecond, handshake)
 	return func(what string, moves int) {
 		r.t.Helper()

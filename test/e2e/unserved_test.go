@@ -33,7 +33,7 @@ func TestBGPPacketsThatNoServiceTakes(t *testing.T) {
 	if _, err := connect(settle); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("a port that no Service has: %v, want that its packet went round", err)
 	}
-	e.dropsUnserved("198.51.100.0/24")
+	e.unserved("198.51.100.0/24", "drop")
 	if _, err := connect(500 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a port that no Service has, where nodes drop what is for it: %v, want no answer", err)
 	}
@@ -53,11 +53,37 @@ func TestBGPPacketsThatNoServiceTakes(t *testing.T) {
 	e.servesTo(e.Node(1).Host, far)
 }
 
-// dropsUnserved lets the nodes drop what is for a prefix and no Service takes, as
+// On layer 2 the node asks the LAN for the address in vain before it says so. A rule that
+// rejects says it at once.
+func TestL2PacketsThatNoServiceTakes(t *testing.T) {
+	beside(t)
+	e := three(t)
+	laptop := e.Client("laptop")
+	e.podOnEachNode()
+	e.Apply(loadBalancer("Cluster"))
+	address := e.serviceAddress("web")
+	e.servedAt(laptop, address)
+	connect := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), settle)
+		defer cancel()
+		_, err := laptop.Dial(ctx, "tcp", address+":81")
+		return err
+	}
+	if err := connect(); !errors.Is(err, syscall.EHOSTUNREACH) {
+		t.Errorf("a port that no Service has: %v, want that nobody has the address", err)
+	}
+	e.unserved(address, "reject")
+	if err := connect(); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a port that no Service has, where nodes reject what is for it: %v, want a refusal", err)
+	}
+	e.servesTo(laptop.Host, address)
+}
+
+// unserved has the nodes drop, or reject, what is for a prefix and no Service takes, as
 // docs/bgp.md tells, until the test ends.
-func (e edge) dropsUnserved(prefix string) {
+func (e edge) unserved(prefix, verdict string) {
 	e.t.Helper()
-	rules := strings.Replace(e.ofBGPPage("## Packets that no Service takes", "```"), "192.0.2.0/27", prefix, 1)
+	rules := strings.Replace(e.ofBGPPage("## Packets that no Service takes", "```"), "192.0.2.0/27 drop", prefix+" "+verdict, 1)
 	file := filepath.Join(e.t.TempDir(), "unserved.nft")
 	if err := os.WriteFile(file, []byte(rules), 0o644); err != nil {
 		e.t.Fatal(err)
