@@ -29,8 +29,8 @@ type frrNeighbor struct {
 	}
 }
 
-// frrk8s takes one custom resource of frr-k8s. Those called metallb-NODE MetalLB writes itself, of
-// the objects that are taken as they are; other kinds say what is.
+// frrk8s takes one custom resource of frr-k8s. MetalLB itself writes those called metallb-NODE,
+// from its own objects, which are taken; other kinds say what is.
 func (m *Migration) frrk8s(s *source) error {
 	if s.Kind != "FRRConfiguration" || strings.HasPrefix(s.Metadata.Name, "metallb-") || len(s.Spec) == 0 {
 		return nil
