@@ -341,7 +341,11 @@ func (w *ingressWorld) drawRedirects(host string) {
 		delete(options, "app-root") // which leads to where clients are here, and to where nginx is there
 	}
 	w.ingress(host, options, tls, rule{"/", networkingv1.PathTypePrefix})
-	beside := func() { w.ingress(host, nil, false, rule{"/z", networkingv1.PathTypePrefix}) }
+	beside := func() {
+		if i := w.ingress(host, w.draw(2, []string{"service-upstream", "true"}), false, rule{"/z", networkingv1.PathTypePrefix}); len(i.Annotations) > 0 {
+			w.behindClusterIP(i.Spec.Rules[0].HTTP.Paths[0].Backend.Service)
+		}
+	}
 	if options["server-snippet"] == "" {
 		w.elsewhere(beside)
 	} else { // which holds for those of its namespace, here

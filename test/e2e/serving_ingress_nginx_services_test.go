@@ -43,3 +43,11 @@ func (w *ingressWorld) drawPorts(name string) {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}})
 	}
 }
+
+// behindClusterIP leaves of the Service of a backend its cluster IP alone, where its pod is.
+func (w *ingressWorld) behindClusterIP(backend *networkingv1.IngressServiceBackend) {
+	service, slice := w.find(backend.Name)
+	backend.Port.Number = *slice.Ports[0].Port
+	service.Spec.ClusterIP, service.Spec.Ports[0].Port = "127.0.0.1", backend.Port.Number
+	slice.Endpoints[0].Addresses = []string{"192.0.2.1"}
+}

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -93,18 +92,13 @@ type session struct {
 }
 
 // sessions are those of one side, by name.
-type sessions struct {
-	mu     sync.Mutex
-	byName map[string]*session
-}
+type sessions map[string]*session
 
-func (s *sessions) of(name string) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byName[name] == nil {
-		s.byName[name] = &session{cookies: map[string]string{}}
+func (s sessions) of(name string) *session {
+	if s[name] == nil {
+		s[name] = &session{cookies: map[string]string{}}
 	}
-	return s.byName[name]
+	return s[name]
 }
 
 // send gives a request what the session knows.

@@ -79,10 +79,10 @@ func except(a, b []string) []string {
 
 // served is who serves a world, and where.
 type served struct {
-	name    string
-	clients map[speaker]*http.Client
-	ports   *regexp.Regexp // in what it says
-	sessions
+	name     string
+	clients  map[speaker]*http.Client
+	ports    *regexp.Regexp // in what it says
+	sessions sessions
 }
 
 // speaker is how a client speaks over TLS.
@@ -93,7 +93,7 @@ type speaker struct {
 
 // newServed is who listens at two addresses: for HTTP, and for HTTPS. Clients show certificates.
 func newServed(name, plain, secure string, certificates map[string]*tls.Certificate) *served {
-	s := &served{name: name, clients: map[speaker]*http.Client{}, sessions: sessions{byName: map[string]*session{}}, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
+	s := &served{name: name, clients: map[speaker]*http.Client{}, sessions: sessions{}, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
 	to := func(address string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
@@ -236,7 +236,7 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 		request.URL.Opaque, request.URL.Path = "", r.target
 	}
 	if r.session != "" {
-		s.of(r.session).send(request, r.fails)
+		s.sessions.of(r.session).send(request, r.fails)
 	}
 	response, err := s.clients[speaker{r.as, r.tls && r.http2}].Do(request)
 	if err != nil {
@@ -272,7 +272,7 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	}
 	slices.Sort(lines[1:])
 	if r.session != "" {
-		said = []byte(s.of(r.session).keep(response, string(said)))
+		said = []byte(s.sessions.of(r.session).keep(response, string(said)))
 	}
 	if pod := s.ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
 		lines = append(lines, strings.Split(pod, "\n")...)
