@@ -231,9 +231,6 @@ func TestGlobalOptions(t *testing.T) {
 			ing := annotated("web", host, k.with)
 			class := ingressclass.NginxName
 			ing.Spec.IngressClassName = &class
-			if path := k.with["path"]; path != "" {
-				ing.Spec.Rules[0].HTTP.Paths[0].Path = path
-			}
 			if k.with["service"] == "virtual" {
 				ing.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Port.Number = port
 			}
