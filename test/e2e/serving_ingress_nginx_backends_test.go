@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -35,8 +36,12 @@ func (w *ingressWorld) drawBackends(host string) {
 }
 
 // startTLSPod starts one that speaks TLS alone, and asks for a certificate.
-func (w *ingressWorld) startTLSPod(name string) *httptest.Server {
-	s := httptest.NewUnstartedServer(pod(name))
+func (w *ingressWorld) startTLSPod(name string) *httptest.Server { return w.startTLS(pod(name), false) }
+
+// startTLS starts a pod with TLS, which speaks HTTP/2, too, if it is to.
+func (w *ingressWorld) startTLS(h http.Handler, http2 bool) *httptest.Server {
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = http2
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{*w.ofPods}, ClientAuth: tls.RequestClientCert}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()

@@ -1,9 +1,6 @@
 package e2e
 
 import (
-	"crypto/tls"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 
@@ -44,12 +41,7 @@ func (w *ingressWorld) startGRPC(name string) *httptest.Server {
 
 // startGRPCS starts one that speaks it with TLS.
 func (w *ingressWorld) startGRPCS(name string) *httptest.Server {
-	s := httptest.NewUnstartedServer(withTrailers(pod(name)))
-	s.EnableHTTP2 = true
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{*w.ofPods}}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	return s
+	return w.startTLS(withTrailers(pod(name)), true)
 }
 
 func withTrailers(next http.Handler) http.Handler {
