@@ -195,10 +195,7 @@ func TestBGPDrainAndFarewell(t *testing.T) {
 	e := three(t)
 	e.podOnEachNode()
 	r := newRack(e, "")
-	e.Apply(bgpService("far", "Cluster"))
-	far := e.serviceAddress("far")
-	r.learns(far, e.hops()...)
-	r.serves(far)
+	far := r.far()
 	node, rest := e.Node(1), e.hops(e.Node(2), e.Node(3))
 	before := e.neighbours(r.router)[node.IP()]
 

@@ -90,6 +90,17 @@ spec: {type: LoadBalancer, externalTrafficPolicy: %s, selector: {app: web}, port
 `, name, policy)
 }
 
+// far makes Service far of policy Cluster, and returns its address once every node is a way to
+// it that serves.
+func (r rack) far() string {
+	r.t.Helper()
+	r.Apply(bgpService("far", "Cluster"))
+	far := r.serviceAddress("far")
+	r.learns(far, r.hops()...)
+	r.serves(far)
+	return far
+}
+
 // hops are the addresses of nodes, or of all if none is named, in order.
 func (e edge) hops(nodes ...*lab.Node) []string {
 	if len(nodes) == 0 {

@@ -3,13 +3,14 @@ package e2e
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"quayside.io/test/lab"
 )
 
 // What comes for a port that no Service has goes round between router and nodes. With the
@@ -20,31 +21,16 @@ func TestBGPPacketsThatNoServiceTakes(t *testing.T) {
 	e := three(t)
 	e.podOnEachNode()
 	r := newRack(e, "")
-	e.Apply(bgpService("far", "Cluster"))
-	far := e.serviceAddress("far")
-	r.learns(far, e.hops()...)
-	r.serves(far)
-
-	connect := func(within time.Duration) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		return r.laptop.Dial(ctx, "tcp", far+":81")
-	}
-	if _, err := connect(settle); !errors.Is(err, syscall.EHOSTUNREACH) {
+	far := r.far()
+	if err := tryDial(r.laptop, far+":81", settle); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("a port that no Service has: %v, want that its packet went round", err)
 	}
 	e.unserved("198.51.100.0/24", "drop")
-	if _, err := connect(500 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := tryDial(r.laptop, far+":81", 500*time.Millisecond); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a port that no Service has, where nodes drop what is for it: %v, want no answer", err)
 	}
 	late := make(chan error, 1)
-	go func() {
-		conn, err := connect(settle)
-		if err == nil {
-			err = conn.Close()
-		}
-		late <- err
-	}()
+	go func() { late <- tryDial(r.laptop, far+":81", settle) }()
 	time.Sleep(100 * time.Millisecond) // its first SYN is dropped
 	e.Apply(strings.Replace(bgpService("far", "Cluster"), "ports: [{", "ports: [{name: late, port: 81, targetPort: http}, {name: http, ", 1))
 	if err := <-late; err != nil {
@@ -63,20 +49,25 @@ func TestL2PacketsThatNoServiceTakes(t *testing.T) {
 	e.Apply(loadBalancer("Cluster"))
 	address := e.serviceAddress("web")
 	e.servedAt(laptop, address)
-	connect := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), settle)
-		defer cancel()
-		_, err := laptop.Dial(ctx, "tcp", address+":81")
-		return err
-	}
-	if err := connect(); !errors.Is(err, syscall.EHOSTUNREACH) {
+	if err := tryDial(laptop, address+":81", settle); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("a port that no Service has: %v, want that nobody has the address", err)
 	}
 	e.unserved(address, "reject")
-	if err := connect(); !errors.Is(err, syscall.ECONNREFUSED) {
+	if err := tryDial(laptop, address+":81", settle); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a port that no Service has, where nodes reject what is for it: %v, want a refusal", err)
 	}
 	e.servesTo(laptop.Host, address)
+}
+
+// tryDial returns why a client does not get a connection within a time, or nil.
+func tryDial(from *lab.Client, addr string, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	conn, err := from.Dial(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // unserved has the nodes drop, or reject, what is for a prefix and no Service takes, as
