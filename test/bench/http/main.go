@@ -20,6 +20,9 @@
 // a second (see churn.go and haproxy.go). What a change costs is measured after that,
 // without requests.
 //
+// With -rate requests come at random, that many a second: no longer 64 that wait for each
+// other, so p99 is what a proxy with time to spare makes somebody wait (see paced.go).
+//
 // With -options Quayside and nginx are measured with each of the cheap options of an
 // Ingress, and with all of them at once (see options.go); what one adds is the
 // difference to the line "none". -options NAME measures that set alone.
@@ -29,6 +32,7 @@
 //	go run ./test/bench/http -http2
 //	go run ./test/bench/http -grpc
 //	go run ./test/bench/http -churn
+//	go run ./test/bench/http -rate 10000
 //	go run ./test/bench/http -options each
 package main
 
@@ -67,6 +71,8 @@ func main() {
 		err = serveBackend(churningBackends()...)
 	case "grpc-backend":
 		err = serveCalls(backendAddr)
+	case "paced":
+		err = servePaced()
 	case "quayside":
 		err = serveQuayside(ctx, quaysideAddr, backendAddr, os.Getenv(optionsVariable))
 	default:
@@ -79,9 +85,10 @@ func main() {
 		kind := flag.String("work", "keepalive", "the kind of traffic, or each")
 		calls := flag.Bool("grpc", false, "clients send unary calls of gRPC over HTTP/2 and TLS")
 		churn := flag.Bool("churn", false, "endpoints and routes change meanwhile")
+		rate := flag.Int("rate", 0, "requests per second, 0: as many as get answers")
 		flag.Parse()
 		err = runEach(ctx, *kind, plan{duration: *duration, rounds: *rounds, profile: *profile, only: *only,
-			http2: *http2 || *calls, grpc: *calls, churn: *churn, options: *options})
+			http2: *http2 || *calls, grpc: *calls, churn: *churn, options: *options, rate: *rate})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "http:", err)
@@ -139,14 +146,18 @@ type plan struct {
 	churn    bool   // endpoints and routes change; HTTP/1.1 only
 	options  string // the name of a set; empty: none
 	work     work   // of HTTP/1.1
+	rate     int    // requests per second of HTTP/1.1 without TLS; 0: as many as get answers
 }
 
-// tool is what makes the load.
-func (p plan) tool() string {
-	if p.http2 {
-		return "h2load"
+// tools are what makes the load, and what gives it its core.
+func (p plan) tools() []string {
+	switch {
+	case p.http2:
+		return []string{"h2load", "taskset"}
+	case p.rate > 0:
+		return []string{"taskset"}
 	}
-	return "wrk"
+	return []string{"wrk", "taskset"}
 }
 
 // backend is the role of the server behind the proxies.
@@ -177,7 +188,10 @@ func compare(ctx context.Context, p plan) ([]series, error) {
 	if runtime.NumCPU() < 2 {
 		return nil, errors.New("needs two cores: one for the proxy, one for the load")
 	}
-	for _, tool := range []string{p.tool(), "taskset"} {
+	if w := p.work; p.rate > 0 && (p.http2 || p.options != "" || w.tls || w.close || w.bytes > 0) {
+		return nil, errors.New("-rate is for plain requests alone: -work keepalive or minimal")
+	}
+	for _, tool := range p.tools() {
 		if _, err := exec.LookPath(tool); err != nil {
 			return nil, fmt.Errorf("needs %s: %w", tool, err)
 		}
@@ -315,6 +329,10 @@ func measure(ctx context.Context, p peer, how plan) (result, error) {
 		load = loadCalls
 	case how.http2:
 		load = loadHTTP2
+	case how.rate > 0:
+		load = func(ctx context.Context, addr string, d time.Duration) (loaded, error) {
+			return loadPaced(ctx, pace{Addr: addr, Rate: how.rate, Duration: d})
+		}
 	}
 	proc, err := start(ctx, proxyCore, p.command, p.addr)
 	if err != nil {
