@@ -189,7 +189,8 @@ func limits() []option {
 func upstreams() []option {
 	return []option{
 		{key: "backend-protocol", scope: ofLocation, unset: "HTTP", risk: riskLow, effect: applied, parse: parseProtocol, guard: true,
-			doc: "protocol of the backend other than HTTP", differ: "HTTPS, GRPC, GRPCS and H2C; another one closes the route; where nothing is said, the appProtocol kubernetes.io/h2c of the Service's port counts"},
+			doc: "protocol of the backend other than HTTP", differ: "HTTPS, GRPC, GRPCS and H2C; another one closes the route; where nothing is said, the appProtocol kubernetes.io/h2c of the Service's port counts; " +
+				"what calls of gRPC are refused with is a status of gRPC; with GRPC and GRPCS hide-headers, proxy-ssl-server-name and proxy_set_header of snippets hold, too, which nginx leaves out there"},
 		{key: "load-balance", scope: ofLocation, unset: "round_robin", risk: riskLow, effect: applied, parse: parseLoadBalance,
 			doc: "algorithm other than round_robin", differ: "least_requests is known too"},
 		{key: "upstream-hash-by", scope: ofLocation, risk: riskHigh, effect: applied, parse: parseHashBy,

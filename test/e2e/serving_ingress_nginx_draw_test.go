@@ -46,7 +46,8 @@ type ingressWorld struct {
 	auth         string              // address of a pod that says who may pass
 	// believing is whether clients are believed what they say in X-Forwarded-*.
 	believing bool
-	guarded   bool // auth is asked about all requests
+	passed    string // address that PROXY headers say of clients; empty: there are none
+	guarded   bool   // auth is asked about all requests
 }
 
 // hostKinds are what hosts are drawn as.

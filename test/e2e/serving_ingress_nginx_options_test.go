@@ -18,7 +18,7 @@ func (w *ingressWorld) drawOptions() {
 		[]string{"enable-underscores-in-headers", "true"}, []string{"relative-redirects", "true"}, []string{"denylist-source-range", "10.0.0.0/8"}, []string{"whitelist-source-range", "127.0.0.0/8,192.0.2.1"},
 		[]string{"generate-request-id", "false"}, []string{"no-tls-redirect-locations", "/a/b", "/z,/open"}, []string{"use-gzip", "true"}, []string{"gzip-min-length", "200"},
 		[]string{"gzip-types", "text/plain", "*"}, []string{"strict-validate-path-type", "false"}, []string{"proxy-request-buffering", "off"}, []string{"proxy-buffering", "on"}, []string{"limit-req-status-code", "429"},
-		[]string{"ssl-redirect", "true"}, []string{"load-balance", "ewma"}, []string{"use-http2", "false"})
+		[]string{"ssl-redirect", "true"}, []string{"load-balance", "ewma"}, []string{"use-http2", "false"}, []string{"ssl-reject-handshake", "true"})
 	if w.guarded = w.seldom(5); w.guarded {
 		w.options["global-auth-url"] = w.auth
 		for name, value := range w.draw(2, []string{"no-auth-locations", "/a/b,/open"}, []string{"global-auth-response-headers", "X-Auth-User"}, []string{"global-auth-method", "POST"},
@@ -33,6 +33,12 @@ func (w *ingressWorld) drawOptions() {
 			w.options["enable-real-ip"] = "true"
 		}
 		w.options["use-forwarded-headers"], w.options["compute-full-forwarded-for"], w.options["proxy-real-ip-cidr"] = "true", "true", "127.0.0.0/8"
+	}
+	if !w.believing && w.options["block-cidrs"] == "" && w.seldom(3) {
+		if w.passed = "192.0.2.1"; w.options["whitelist-source-range"] == "" && w.seldom(2) { // which all may pass from
+			w.passed = "192.0.2.77"
+		}
+		w.options["use-proxy-protocol"], w.options["proxy-real-ip-cidr"] = "true", "127.0.0.0/8"
 	}
 	for name, data := range map[string]map[string]string{"options": w.options, "added": {"X-Added": "yes"}, "asked": {"X-Asked": "for $host", "X-Own": ""}} {
 		w.add("v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Data: data})

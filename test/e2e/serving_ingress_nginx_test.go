@@ -41,13 +41,22 @@ func TestServesAsIngressNginx(t *testing.T) {
 	}
 	theirs, err := lab.NewIngressNginx(context.WithoutCancel(t.Context()), t.TempDir(), t.Logf)
 	theirs = until(t, theirs, err)
-	differ := 0
+	differ, spoken := 0, map[string]int{}
 	for seed := range drawn(2, 60) {
 		w := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 5))})
 		sides := [2]*served{w.byIngressNginx(theirs), w.byUs()}
 		told := map[string]bool{} // hosts that differ
 		for _, r := range w.requests {
 			was, is := sides[0].ask(t, r), sides[1].ask(t, r)
+			if _, err := strconv.Atoi(was[0]); err != nil && !w.refuses(r, was[0]) {
+				t.Fatalf("world %d: %s: ingress-nginx does not answer: %s\n%s", seed, r, was[0], w.ingressesOf(r))
+			}
+			if protocol := map[bool]string{false: "HTTP/1.1", true: "HTTP/2.0"}[r.http2]; r.tls && slices.Contains(was, protocol) {
+				spoken[protocol]++
+			}
+			if r.grpc {
+				was = inGRPC(was, is)
+			}
 			if alike(was, is) || told[r.host] {
 				continue
 			}
@@ -59,6 +68,20 @@ func TestServesAsIngressNginx(t *testing.T) {
 		}
 		w.close()
 	}
+	if spoken["HTTP/1.1"] < 50 || spoken["HTTP/2.0"] < 50 {
+		t.Errorf("answers over TLS: %v, so this compares too little", spoken)
+	}
+}
+
+// refuses reports whether the world has reason to end a handshake in these words.
+func (w *ingressWorld) refuses(r ingressRequest, why string) bool {
+	switch {
+	case strings.Contains(why, "unrecognized name"):
+		return w.options["ssl-reject-handshake"] == "true"
+	case strings.Contains(why, "no application protocol"):
+		return w.options["use-http2"] == "false" && r.http2
+	}
+	return false
 }
 
 // alike reports whether ingress-nginx's answer and ours are the same, save that the host may have
@@ -91,15 +114,19 @@ type speaker struct {
 	http2 bool
 }
 
-// newServed is who listens at two addresses: for HTTP, and for HTTPS. Clients show certificates.
-func newServed(name, plain, secure string, certificates map[string]*tls.Certificate) *served {
+// newServed is who serves a world at two addresses: for HTTP, and for HTTPS.
+func (w *ingressWorld) newServed(name, plain, secure string) *served {
 	s := &served{name: name, clients: map[speaker]*http.Client{}, sessions: sessions{}, ports: regexp.MustCompile(":(" + portOf(plain) + "|" + portOf(secure) + `)\b`)}
 	to := func(address string) func(context.Context, string, string) (net.Conn, error) {
 		return func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, address)
+			c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			if err == nil && w.passed != "" {
+				_, err = fmt.Fprintf(c, "PROXY TCP4 %s 192.0.2.9 4321 %d\r\n", w.passed, map[bool]int{address == plain: 80, address == secure: 443}[true])
+			}
+			return c, err
 		}
 	}
-	for as, shown := range certificates {
+	for as, shown := range w.certificates {
 		for _, protocol := range []string{"http/1.1", "h2"} {
 			transport := &http.Transport{DialContext: to(plain), DisableCompression: true, ForceAttemptHTTP2: protocol == "h2",
 				DialTLSContext: func(ctx context.Context, network, named string) (net.Conn, error) {
@@ -132,7 +159,7 @@ func (w *ingressWorld) byIngressNginx(n *lab.IngressNginx) *served {
 	if err := n.Serve(w.objects, w.flags, ports); err != nil {
 		w.t.Fatal(err)
 	}
-	s := newServed("ingress-nginx", "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1]), w.certificates)
+	s := w.newServed("ingress-nginx", "127.0.0.1:"+strconv.Itoa(ports[0]), "127.0.0.1:"+strconv.Itoa(ports[1]))
 	w.await(s)
 	return s
 }
@@ -145,7 +172,7 @@ func (w *ingressWorld) byUs() *served {
 		w.t.Fatal(err)
 	}
 	files.Put(w.objects...)
-	o := proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.1:0", AllowLoopback: true}
+	o := proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.1:0", HTTP2: true, AllowLoopback: true}
 	o.Routes.Classes = ingressclass.Rules{Adopt: []string{ingressclass.NginxController}}
 	named := func(flag string) snapshot.Key {
 		space, name, _ := strings.Cut(flag, "/")
@@ -176,7 +203,7 @@ func (w *ingressWorld) byUs() *served {
 			bound[0] = l.Bound
 		}
 	}
-	s := newServed("quayside", bound[0], bound[1], w.certificates)
+	s := w.newServed("quayside", bound[0], bound[1])
 	w.await(s)
 	return s
 }
@@ -199,6 +226,7 @@ func (w *ingressWorld) await(s *served) {
 // ingressRequest is what a client sends.
 type ingressRequest struct {
 	tls, http2   bool
+	grpc         bool
 	strict       bool // if by TLS, the response has Strict-Transport-Security in both
 	guarded      bool // global-auth-url is set
 	session      string

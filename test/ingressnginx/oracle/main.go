@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -130,11 +131,22 @@ func (q *question) fit(conf, folder string) string {
 		{"/tmp/nginx", filepath.Join(folder, "nginx")},
 		{"/var/log/nginx", filepath.Join(folder, "nginx")},
 		{" ingress-controller/", " " + filepath.Join(folder, "ingress-controller") + "/"},
-		{"http2 on;", ""},
 		{"set_escape_uri $escaped_request_uri $request_uri;", "set_by_lua_block $escaped_request_uri { return ngx.escape_uri(ngx.var.request_uri) }"},
 	} {
 		conf = strings.ReplaceAll(conf, change[0], change[1])
 	}
-	fitted.WriteString(conf)
+	fitted.WriteString(offerHTTP2(conf))
 	return fitted.String()
 }
+
+// offerHTTP2 says that HTTP/2 is offered as nginx before 1.25.1 reads it: where it listens.
+func offerHTTP2(conf string) string {
+	offered := strings.ReplaceAll(conf, "http2 on;", "")
+	if offered == conf {
+		return conf
+	}
+	return securely.ReplaceAllString(offered, "$0 http2")
+}
+
+// securely is a line by which nginx listens for TLS, without its end.
+var securely = regexp.MustCompile(`(?m)^\s*listen\s[^;]* ssl\b`)
