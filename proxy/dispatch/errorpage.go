@@ -31,9 +31,9 @@ func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int)
 	switch {
 	case rt.NoRule && r.lost(backend):
 		ex.Answer(404, noRule)
-	case page != nil && !page.Shared && r.lost(backend):
+	case page != nil && page.Standby >= 0 && r.lost(backend):
 		r.tell(ex, rt, 503)
-		r.forward(ex, page.Backend)
+		r.forward(ex, page.Standby)
 		return
 	default:
 		r.forward(ex, backend)

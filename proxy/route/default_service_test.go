@@ -39,6 +39,8 @@ func TestDefaultService(t *testing.T) {
 	objects := []snapshot.Object{nginx, wide, service("a", "web"), service("a", "own"),
 		ingress("ours", ingressclass.DefaultName, nil, rule("ours.test", "/a")), ingress("theirs", "nginx", nil, rule("theirs.test", "/a")),
 		ingress("named", ingressclass.DefaultName, map[string]string{OwnPrefix + "default-backend": "own"}, rule("named.test", "/a")),
+		ingress("both", ingressclass.DefaultName, map[string]string{OwnPrefix + "default-backend": "own", OwnPrefix + "custom-http-errors": "404"}, rule("both.test", "/a")),
+		ingress("grpc", ingressclass.DefaultName, map[string]string{OwnPrefix + "backend-protocol": "GRPC"}, rule("grpc.test", "/a")),
 		ingress("off", ingressclass.DefaultName, map[string]string{OwnPrefix + "disable-proxy-intercept-errors": "true"}, rule("off.test", "/a"))}
 	to := func(table *Table, host, path string) *Route {
 		r, _ := table.Match(&exchange.Request{Host: []byte(host), Target: []byte(path), Path: []byte(path)})
@@ -61,23 +63,38 @@ func TestDefaultService(t *testing.T) {
 			t.Errorf("%s%s is not left to %v: %+v", c.host, c.path, pages, r)
 		}
 	}
-	for host, service := range map[string]snapshot.Key{"ours.test": pages, "theirs.test": pages, "named.test": {Namespace: "a", Name: "own"}} {
+	own := snapshot.Key{Namespace: "a", Name: "own"}
+	for host, want := range map[string][2]snapshot.Key{"ours.test": {pages}, "theirs.test": {pages}, "named.test": {pages, own}, "both.test": {own, own}} {
 		r := to(some, host, "/a")
-		if r.Errors == nil || some.Backends[r.Errors.Backend].Service != service || r.Errors.Shared != (service == pages) || !r.Errors.Replaces(404) {
-			t.Errorf("%s: errors are those of %+v, want %v", host, r.Errors, service)
+		var got [2]snapshot.Key
+		if page := r.Errors; page != nil && page.Replaces(404) && page.Shared == (want[0] == pages) {
+			if got[0] = some.Backends[page.Backend].Service; page.Standby >= 0 {
+				got[1] = some.Backends[page.Standby].Service
+			}
+		}
+		if got != want {
+			t.Errorf("%s: who answers for errors, and for a backend without endpoints, is %v, want %v: %+v", host, got, want, r.Errors)
 		}
 	}
-	if r := to(some, "off.test", "/a"); r.Errors != nil {
-		t.Error("who wants none has a page")
+	for _, host := range []string{"off.test", "grpc.test"} {
+		if r := to(some, host, "/a"); r.Errors != nil {
+			t.Errorf("%s: who wants none has a page", host)
+		}
 	}
 	if len(some.Problems) > 0 {
 		t.Errorf("told: %v", some.Problems)
 	}
-	own := Compile(snapshot.Of(append(objects, service("edge", "pages"), ingress("all", ingressclass.DefaultName, nil))...), some, o)
-	if r := to(own, "nobody.test", "/"); r == nil || r.LeftOver() {
+	gone := ingress("gone", "nginx", nil, rule("gone.test", "/a"))
+	gone.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name = "gone"
+	lost := Compile(snapshot.Of(append(objects, service("edge", "pages"), gone)...), some, o)
+	if r := to(lost, "gone.test", "/a"); r.Closed != "" || r.Backend >= 0 || !r.Errors.Replaces(503) || len(lost.Problems) != 1 || !strings.HasSuffix(lost.Problems[0].Message, "are answered by the Service of --default-backend-service") {
+		t.Errorf("a Service that does not exist has no page: %+v %v", r, lost.Problems)
+	}
+	all := Compile(snapshot.Of(append(objects, service("edge", "pages"), ingress("all", ingressclass.DefaultName, nil))...), some, o)
+	if r := to(all, "nobody.test", "/"); r == nil || r.LeftOver() {
 		t.Error("the default backend of an Ingress is not asked before")
 	}
-	if again := Compile(snapshot.Of(objects...), own, o); to(again, "nobody.test", "/") != nil || to(again, "ours.test", "/a").Errors != nil {
+	if again := Compile(snapshot.Of(objects...), all, o); to(again, "nobody.test", "/") != nil || to(again, "ours.test", "/a").Errors != nil {
 		t.Error("a Service that has gone is asked")
 	}
 }

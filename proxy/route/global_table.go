@@ -169,7 +169,7 @@ func globalResponses() []globalOption {
 		{key: "hide-headers", effect: applied, parse: forEach(parseHidden), doc: "fields of backends that clients are not sent"},
 		{key: "add-headers", effect: applied, parse: parseFields("add-headers", addHeaders), doc: "ConfigMap of response headers", differ: "a variable that means nothing here is text; what frames the message may not be set"},
 		{key: "global-allowed-response-headers", effect: applied, guard: true, parse: forEach(parseMayAnswer), doc: "names that custom-headers may set", differ: "any, where there is no list; another name closes the route"},
-		{key: "custom-http-errors", effect: applied, parse: forEach(parseErrorStatuses), doc: "statuses that the default backend answers", differ: "for Ingresses with default-backend; for all others with --default-backend-service"},
+		{key: "custom-http-errors", effect: applied, parse: forEach(parseErrorStatuses), doc: "statuses that the default backend answers", differ: "without --default-backend-service the default-backend of an Ingress answers, if it has one"},
 		{key: "disable-proxy-intercept-errors", unset: "false", effect: applied, parse: forEach(parseErrorsOff), doc: "leave backends' errors alone"},
 		{key: "server-tokens", unset: "false", effect: applied, parse: forEach(parseServerTokens), doc: "send Server, which never says a version here", differ: "it is sent unless this says false, and with what no rule is for"},
 		{key: "allow-backend-server-header", unset: "false", effect: applied, parse: forEach(parseBackendServer), doc: "pass the backend's Server", differ: "passed unless this says false; Server is quayside where it is not"},

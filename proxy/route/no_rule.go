@@ -32,10 +32,10 @@ func (b *unitBuilder) noRule(host string) *Route {
 	if index >= 0 {
 		r.Service, r.Port, r.Backend = backend.Service, backend.Port.String(), index
 	}
-	if page := r.Errors; page != nil && !page.Shared { // it is for the backends of the Ingress
+	if page := r.Errors; page != nil && page.Standby >= 0 { // it is for the backends of the Ingress
 		terms := *r.Terms
 		if terms.Errors, r.Terms = nil, &terms; index >= 0 {
-			terms.Errors = &ErrorPage{Backend: index, Statuses: page.Statuses, Shared: true}
+			terms.Errors = &ErrorPage{Backend: index, Statuses: page.Statuses, Shared: true, Standby: -1}
 		}
 	}
 	r.Detours = b.detours()

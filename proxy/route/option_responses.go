@@ -186,6 +186,7 @@ func parsePair(value string, caseless bool) (pair filter.Replacement, err error)
 type errorOptions struct {
 	service  string // default-backend
 	statuses []int  // custom-http-errors
+	own      bool   // they are the Ingress's, not those for all
 	off      bool   // disable-proxy-intercept-errors
 }
 
@@ -210,6 +211,12 @@ func parseErrorStatuses(s *settings, value string) error {
 	return nil
 }
 
+func parseOwnErrorStatuses(s *settings, value string) error {
+	err := parseErrorStatuses(s, value)
+	s.errors.own = s.errors.own || err == nil
+	return err
+}
+
 func parseErrorsOff(s *settings, value string) (err error) {
 	s.errors.off, err = parseBool(value)
 	return err
@@ -218,45 +225,60 @@ func parseErrorsOff(s *settings, value string) (err error) {
 // ErrorPage is who answers in the place of a backend that has no endpoint, or that
 // answers with certain statuses. It is immutable.
 type ErrorPage struct {
-	Backend  int // index into Table.Backends
+	// Backend is who answers for Statuses, as an index into Table.Backends.
+	Backend  int
 	Statuses []int
-	// Shared says that it is the one of Options.DefaultBackend, which answers for these
-	// statuses only, and not for backends without an endpoint; nor where it has none itself.
+	// Shared says that it is the one of Options.DefaultBackend, which does not where it has no
+	// endpoint itself.
 	Shared bool
+	// Standby is who answers for a backend without an endpoint; negative: nobody.
+	Standby int
 }
 
 // Replaces reports whether an answer with this status is replaced.
 func (p *ErrorPage) Replaces(status int) bool { return slices.Contains(p.Statuses, status) }
 
-// errorPage returns the one that the options ask for, or nil.
+// errorPage returns the one that the options ask for, or nil. Statuses that are an option for all
+// Ingresses are for Options.DefaultBackend to answer, where there is one. Answers of gRPC are
+// never replaced: its clients read no pages.
 func (b *unitBuilder) errorPage() *ErrorPage {
-	o := b.settings.errors
-	shared := b.w.t.state.options.DefaultBackend
-	switch {
-	case o.service == "" && len(o.statuses) > 0 && !o.off && shared != (snapshot.Key{}):
-		if _, index := b.sharedBackend(); index >= 0 {
-			return &ErrorPage{Backend: index, Statuses: o.statuses, Shared: true}
+	o, page := b.settings.errors, &ErrorPage{Standby: -1}
+	if o.service != "" {
+		index, ok := b.ownErrorBackend(o.service)
+		if !ok {
+			return nil
 		}
-		return nil
-	case o.service == "" && !slices.Equal(o.statuses, b.w.t.state.global.settingsOf(b.class).errors.statuses):
-		b.problemf(InvalidAnnotation, "custom-http-errors has no effect without default-backend, or --default-backend-service: this proxy has no pages of its own")
-		return nil
-	case o.service == "":
-		return nil
+		page.Backend, page.Standby = index, index
 	}
-	key := snapshot.Key{Namespace: b.ref.Namespace, Name: o.service}
+	if !o.off && !b.settings.protocol.grpc {
+		page.Statuses = o.statuses
+	}
+	if len(page.Statuses) > 0 && (o.service == "" || !o.own) {
+		if _, index := b.sharedBackend(); index >= 0 {
+			page.Backend, page.Shared = index, true
+		}
+	}
+	switch {
+	case page.Shared || page.Standby >= 0:
+		return page
+	case o.own && len(o.statuses) > 0 && b.w.t.state.options.DefaultBackend == (snapshot.Key{}):
+		b.problemf(InvalidAnnotation, "custom-http-errors has no effect without default-backend, or --default-backend-service: this proxy has no pages of its own")
+	}
+	return nil
+}
+
+// ownErrorBackend acquires that of default-backend.
+func (b *unitBuilder) ownErrorBackend(service string) (index int, ok bool) {
+	key := snapshot.Key{Namespace: b.ref.Namespace, Name: service}
 	b.dependsOn(refTo(snapshot.Service, key))
 	backend, fault := b.errorBackend(key)
 	if fault.reason != "" {
 		b.problemf(fault.reason, "default-backend has no effect: %s", fault.message)
-		return nil
+		return 0, false
 	}
-	page := &ErrorPage{Backend: b.w.acquire(backend)}
-	b.backends = append(b.backends, page.Backend)
-	if !o.off {
-		page.Statuses = o.statuses
-	}
-	return page
+	index = b.w.acquire(backend)
+	b.backends = append(b.backends, index)
+	return index, true
 }
 
 // sharedBackend acquires that of Options.DefaultBackend; the index is -1 where there is none, which
@@ -296,11 +318,19 @@ func (b *unitBuilder) errorBackend(key snapshot.Key) (Backend, finding) {
 	return backend, fault
 }
 
-// replaced reports whether default-backend stands in for a Service, or a port of it,
-// that does not exist, as it does for one without endpoints.
-func (b *unitBuilder) replaced(fault finding) bool {
-	missing := fault.reason == MissingService || fault.reason == MissingPort
-	return missing && b.terms.Errors != nil && !b.terms.Errors.Shared && !b.settings.canary.on
+// replacing is who stands in for a Service, or a port of it, that does not exist, as for one
+// without endpoints; empty: nobody does.
+func (b *unitBuilder) replacing(fault finding) string {
+	page := b.terms.Errors
+	switch missing := fault.reason == MissingService || fault.reason == MissingPort; {
+	case !missing || page == nil || b.settings.canary.on:
+		return ""
+	case page.Standby >= 0:
+		return "the Service of default-backend"
+	case page.Replaces(503):
+		return "the Service of --default-backend-service"
+	}
+	return ""
 }
 
 func cookieDomain(c *filter.Cookies) *filter.Replacement { return &c.Domain }

@@ -202,7 +202,7 @@ func upstreams() []option {
 		{key: "service-upstream", scope: ofIngress, unset: "false", risk: riskLow, effect: applied, parse: parseServiceAddress,
 			doc: "use the address of the Service instead of its endpoints"},
 		{key: "default-backend", scope: ofLocation, risk: riskLow, effect: applied, parse: parseErrorBackend, doc: "Service that answers while the backend has no endpoint"},
-		{key: "custom-http-errors", scope: ofLocation, risk: riskLow, effect: applied, parse: parseErrorStatuses, doc: "statuses that default-backend answers", differ: "needs default-backend, or --default-backend-service, which is asked by GET without the body, and whose answers have the fields that the Ingress sets; what guards refuse is not sent there"},
+		{key: "custom-http-errors", scope: ofLocation, risk: riskLow, effect: applied, parse: parseOwnErrorStatuses, doc: "statuses that default-backend answers", differ: "needs default-backend, or --default-backend-service, which is asked by GET without the body, and whose answers have the fields that the Ingress sets; what guards and limits refuse is not sent there, nor answers of gRPC"},
 		{key: "disable-proxy-intercept-errors", scope: ofLocation, unset: "false", risk: riskLow, effect: applied, parse: parseErrorsOff,
 			doc: "leave the backend's errors alone"},
 		{key: "proxy-connect-timeout", scope: ofLocation, unset: "5", risk: riskLow, effect: applied, parse: parseConnectTimeout,

@@ -431,8 +431,8 @@ func (b *unitBuilder) route(host, path, match string, pathType networkingv1.Path
 		if path != "" {
 			place = "path " + host + path
 		}
-		if nowhere = b.replaced(fault); nowhere {
-			instead = "are answered by the Service of default-backend"
+		if by := b.replacing(fault); by != "" {
+			nowhere, instead = true, "are answered by "+by
 		}
 		b.problemf(fault.reason, "%s: %s; its requests %s", place, fault.message, instead)
 	}
