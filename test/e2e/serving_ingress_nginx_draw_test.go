@@ -240,7 +240,7 @@ func (w *ingressWorld) askOf(n int, host string, tls bool, targets []string, fie
 	_, parent, _ := strings.Cut(host, ".")
 	strict := (w.covered[host] || w.covered["*."+parent]) && !w.guarded && !w.paged[domainOf(host)] && !strings.HasPrefix(host, "www.")
 	for range n {
-		r := ingressRequest{strict: strict, guarded: w.guarded, tls: tls && w.seldom(2), http2: w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
+		r := ingressRequest{strict: strict, guarded: w.guarded, paged: w.options["custom-http-errors"], tls: tls && w.seldom(2), http2: w.seldom(2), host: host, method: pick(w.dice, "GET", "GET", "POST", "HEAD", "OPTIONS"), target: pick(w.dice, targets...), fields: http.Header{}}
 		if w.guarded && !w.seldom(4) {
 			r.fields.Set("X-May", "200")
 		}
@@ -272,6 +272,13 @@ func (w *ingressWorld) drawPaths(host string) {
 		}
 		if drawn["allowlist-source-range"] != "" { // with both names the route is closed here
 			delete(drawn, "whitelist-source-range")
+		}
+		if strings.Contains(w.options["custom-http-errors"], "503") { // what a limit refuses is no error of a backend here
+			for name := range drawn {
+				if strings.HasPrefix(name, "limit-") {
+					delete(drawn, name)
+				}
+			}
 		}
 		if drawn["enable-cors"] != "" { // whose fields a 413 of ours has, too
 			delete(drawn, "proxy-body-size")

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +54,26 @@ func (w *ingressWorld) drawFlags() {
 		w.flags.DefaultSSLCertificate = "default/" + w.pair("fallback", time.Hour, "*.nobody.example", "fallback.example")
 	}
 	if w.seldom(2) {
-		w.flags.DefaultBackendService = "default/" + w.service()
+		w.flags.DefaultBackendService = "default/" + w.serviceOf(startDefault)
+		if w.options["global-auth-signin"] == "" && w.seldom(2) { // with which nginx forgets the pages for all
+			w.options["custom-http-errors"] = pick(w.dice, "404", "404,503", "503")
+		}
 	}
 }
+
+// startDefault starts a pod for what nobody answers, which has no errors of its own: there it would
+// be asked again for them.
+func startDefault(name string) *httptest.Server {
+	answer := pod(name)
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Code") == "" {
+			w = &always{w}
+		}
+		answer.ServeHTTP(w, r)
+	}))
+}
+
+// always answers with 200.
+type always struct{ http.ResponseWriter }
+
+func (w *always) WriteHeader(int) { w.ResponseWriter.WriteHeader(http.StatusOK) }

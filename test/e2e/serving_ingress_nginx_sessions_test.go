@@ -27,7 +27,7 @@ func (w *ingressWorld) drawSessions(host string) {
 		options["upstream-hash-by"] = by
 	}
 	// There the pod that failed is asked again, save where the session then leaves it.
-	leaves := options["affinity"] != "" && options["session-cookie-change-on-failure"] != ""
+	leaves := options["affinity"] != "" && options["session-cookie-change-on-failure"] != "" && w.options["custom-http-errors"] == "" // which hides who has failed
 	options["enable-global-auth"], options["force-ssl-redirect"] = "false", "false"
 	i := w.ingress(host, options, false, rule{"/", networkingv1.PathTypePrefix})
 	i.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name = w.fleet()

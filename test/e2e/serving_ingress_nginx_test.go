@@ -227,8 +227,9 @@ func (w *ingressWorld) await(s *served) {
 type ingressRequest struct {
 	tls, http2   bool
 	grpc         bool
-	strict       bool // if by TLS, the response has Strict-Transport-Security in both
-	guarded      bool // global-auth-url is set
+	strict       bool   // if by TLS, the response has Strict-Transport-Security in both
+	guarded      bool   // global-auth-url is set
+	paged        string // custom-http-errors for all
 	session      string
 	fails        bool // the first pod of the session does
 	method, host string
@@ -302,8 +303,13 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	if r.session != "" {
 		said = []byte(s.sessions.of(r.session).keep(response, string(said)))
 	}
+	page := r.method == http.MethodHead && strings.Contains(r.paged, lines[0])
 	if pod := s.ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
+		page = page || strings.Contains(pod, "\nX-Code: ")
 		lines = append(lines, strings.Split(pod, "\n")...)
+	}
+	if page && r.paged != "" { // it has fields of its Ingress here alone
+		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, ": ") && !strings.HasPrefix(line, podSays) })
 	}
 	return lines
 }
@@ -386,7 +392,7 @@ func pod(name string) http.Handler {
 		}
 		if r.Header.Get("X-Code") != "" { // it answers for another: by GET and with all fields here
 			r.Method, r.Body = http.MethodGet, http.NoBody
-			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme", "X-Auth-User", "X-Asked", "X-Location"} {
+			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme", "X-Auth-User", "X-Asked", "X-Location", "X-Original-Forwarded-For"} {
 				r.Header.Del(name)
 			}
 			if r.URL.Path != "/" { // what had no endpoint keeps its path, and has no such field there
