@@ -50,11 +50,11 @@ func TestMirror(t *testing.T) {
 		{"mirror-target", "mirror-target.test", "/a%20b?c=d\nX-A: b", "GET /a%20b?c=d mirror.default.svc b 0"},
 		{"mirror-target", "mirror-target.test", "PUT /\n\nshort", "PUT / mirror.default.svc  5"},
 		{"mirror-target", "mirror-target.test", "POST /\n\n" + strings.Repeat("x", 100_000), "POST / mirror.default.svc  100000"},
-		{"mirror-host", "mirror-host.test", "/", "GET /x inner.test  0"},
+		{"mirror-host", "mirror-host.test", "/a?b=c%20d", "GET /x?b=c%20d inner.test  0"},
 		{"mirror-request-headers", "mirror-request-headers.test", "/a\nX-A: b\nX-Uri: mine", "GET / mirror.default.svc  0of /a"},
 		{"all", "all.test", "POST /a%20b?c=d\nX-A: b\n\nbody", "POST /a%20b?c=d mirror.default.svc b 4"},
 		{"heads", "heads.test", "POST /a\nX-A: b\n\nbody", "POST /copy inner.test  0the gate /a"},
-		{"given", "given.test", "POST /a?b\nX-A: b\n\nbody", "POST /copies/a mirror.default.svc:80 b 0"},
+		{"given", "given.test", "POST /a?b\nX-A: b\n\nbody", "POST /copies/a?b mirror.default.svc:80 b 0"},
 		{"server", "server.test", "/a", "GET /mirror mirror.default.svc  0"},
 		{"mirror-request-body", "mirror-request-body.test", "POST /\n\nbody", "POST / mirror.default.svc  0"},
 	} {

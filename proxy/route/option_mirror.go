@@ -3,6 +3,8 @@ package route
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 
 	"quayside.io/proxy/filter"
 )
@@ -12,7 +14,7 @@ func mirrors() []option {
 	return []option{
 		{key: "mirror-target", scope: ofIngress, risk: riskHigh, effect: applied, parse: parseMirrorTarget,
 			doc:    "copy requests to another address",
-			differ: "nobody waits for copies; what is too much is dropped, and so is a copy whose body is over 1 MiB"},
+			differ: "nobody waits for copies; what is too much is dropped, and so is a copy whose body is over 1 MiB; they have the port in their Host, and the fields that backends are sent; an address without a path means /"},
 		{key: "mirror-host", scope: ofIngress, risk: riskHigh, effect: applied, parse: parseMirrorHost,
 			doc: "Host header of the copies", differ: "no variables but those of the host, the place and the path's groups"},
 		{key: "mirror-request-headers", scope: ofIngress, risk: riskMedium, effect: applied, ours: true, parse: parseMirrorHeaders,
@@ -22,7 +24,15 @@ func mirrors() []option {
 	}
 }
 
+// parseMirrorTarget reads an address. Behind one without variables stands the request's query, as
+// behind nginx's proxy_pass.
 func parseMirrorTarget(s *settings, value string) (err error) {
+	if u, err := url.Parse(value); err == nil && !strings.ContainsAny(value, "$?#") {
+		if u.Path == "" {
+			value += "/"
+		}
+		value += "$is_args$args"
+	}
 	s.mirror.To, err = filter.ParseAddress(value)
 	if err != nil {
 		s.mirror.To = nil
