@@ -106,6 +106,7 @@ type served struct {
 	clients  map[speaker]*http.Client
 	ports    *regexp.Regexp // in what it says
 	sessions sessions
+	asked    int
 }
 
 // speaker is how a client speaks over TLS.
@@ -230,6 +231,7 @@ type ingressRequest struct {
 	strict       bool   // if by TLS, the response has Strict-Transport-Security in both
 	guarded      bool   // global-auth-url is set
 	paged        string // custom-http-errors for all
+	copies       *copies
 	session      string
 	fails        bool // the first pod of the session does
 	method, host string
@@ -266,6 +268,9 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	}
 	if r.session != "" {
 		s.sessions.of(r.session).send(request, r.fails)
+	}
+	if s.asked++; r.copies != nil {
+		request.Header.Set("X-Copy", fmt.Sprint(s.name, s.asked))
 	}
 	response, err := s.clients[speaker{r.as, r.tls && r.http2}].Do(request)
 	if err != nil {
@@ -307,6 +312,9 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	if pod := s.ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
 		page = page || strings.Contains(pod, "\nX-Code: ")
 		lines = append(lines, strings.Split(pod, "\n")...)
+	}
+	if r.copies != nil && !strings.Contains(string(said), "X-Code") {
+		lines = append(lines, r.copies.of(fmt.Sprint(s.name, s.asked), strings.HasPrefix(string(said), podSays+"s") && !strings.HasPrefix(r.target, "/b"))...)
 	}
 	if page && r.paged != "" { // it has fields of its Ingress here alone
 		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, ": ") && !strings.HasPrefix(line, podSays) })
@@ -367,7 +375,7 @@ const podSays = "pod "
 
 // notOfPods are fields that pods are sent by one alone, as docs/ingress-nginx.md says, or that are
 // drawn or hop by hop.
-var notOfPods = []string{"X-Request-Id", "X-Forwarded-Port", "X-Original-Forwarded-Host", "Content-Length", "Connection", "Accept-Encoding"}
+var notOfPods = []string{"X-Request-Id", "X-Forwarded-Port", "X-Original-Forwarded-Host", "Content-Length", "Connection", "Accept-Encoding", "X-Copy"}
 
 // startPod starts one that says what it was asked, and does as the query says: status, and fields
 // whose names begin with f-. Where it is asked who may pass, it lets who has the field X-May.
