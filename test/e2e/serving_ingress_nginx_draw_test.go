@@ -370,6 +370,9 @@ func (w *ingressWorld) drawGuards(host string) {
 	if options["auth-url"] == "" {
 		options["auth-url"] = w.auth
 	}
+	if w.flags.ValidateAnnotations { // which takes none that says whose answers it keeps
+		delete(options, "auth-cache-key")
+	}
 	if options["auth-cache-key"] != "" { // an answer to another address does not count here
 		options["auth-url"] = w.auth
 	}

@@ -19,11 +19,13 @@ type IngressNginx struct {
 	asked  ingressNginxQuestion
 }
 
-// IngressNginxFlags are flags of its controller, each NAMESPACE/NAME of an object; empty: not set.
+// IngressNginxFlags are flags of its controller; names are NAMESPACE/NAME of an object, empty: not
+// set.
 type IngressNginxFlags struct {
 	ConfigMap             string
 	DefaultBackendService string
 	DefaultSSLCertificate string
+	ValidateAnnotations   bool // which versions since 1.12 do unasked
 }
 
 // ingressNginxQuestion is what test/ingressnginx/oracle reads.

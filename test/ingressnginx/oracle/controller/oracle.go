@@ -32,18 +32,21 @@ type Oracle struct {
 	plan       *ingress.Configuration
 }
 
-// OracleFlags are flags of ingress-nginx, each NAMESPACE/NAME of an object.
+// OracleFlags are flags of ingress-nginx; names are NAMESPACE/NAME of an object.
 type OracleFlags struct {
 	ConfigMap             string
 	DefaultBackendService string
 	DefaultSSLCertificate string
+	// ValidateAnnotations has values be looked at before they are taken, as versions since 1.12 do
+	// unasked.
+	ValidateAnnotations bool
 }
 
 // NewOracle reads the objects. The nginx that will serve them has the ports: of HTTP, HTTPS, and
 // two for itself.
 func NewOracle(client clientset.Interface, flags OracleFlags, ports [4]int) (*Oracle, error) {
 	nginx.StatusPort, nginx.StreamPort = ports[2], ports[3]
-	parser.EnableAnnotationValidation = false // as its flag has it by default
+	parser.EnableAnnotationValidation = flags.ValidateAnnotations
 	t, err := template.NewTemplate(nginx.TemplatePath)
 	if err != nil {
 		return nil, err
