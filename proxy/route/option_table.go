@@ -58,7 +58,7 @@ func tlsOptions() []option {
 			doc: "keep the slash in a redirect to https; always kept here"},
 		{key: "ssl-passthrough", scope: ofHost, unset: "false", risk: riskLow, effect: applied, guard: true, parse: parsePassthrough, matters: isOn,
 			doc:    "hand connections on to the backend of the path / undecrypted, by the server name that clients ask for",
-			differ: "to endpoints, unless service-upstream says otherwise; wildcard hosts too; on unless --enable-ssl-passthrough=false, which closes the route; lists of addresses are kept, other guards, and those of the namespace's other Ingresses for the host, end the connections; a request that comes decrypted, by a connection for another name, gets 421; HTTP without TLS is served as ever"},
+			differ: "to endpoints, unless service-upstream says otherwise; wildcard hosts and aliases too; on unless --enable-ssl-passthrough=false, which closes the route; lists of addresses are kept, other guards, and those of the namespace's other Ingresses for the host, end the connections; a request that comes decrypted, by a connection for another name, gets 421; HTTP without TLS is served as ever"},
 		{key: "ssl-passthrough-proxy-protocol", scope: ofHost, unset: "off", risk: riskLow, effect: applied, ours: true, parse: parsePassthroughHeader,
 			doc: "v1 or v2: begin those connections with a PROXY header of that version"},
 		{key: "ssl-ciphers", scope: ofHost, risk: riskLow, effect: applied, parse: parseHostCiphers,

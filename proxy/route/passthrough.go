@@ -2,6 +2,7 @@ package route
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"quayside.io/cluster/snapshot"
@@ -124,7 +125,7 @@ func (b *hostBuilder) passthrough(parts []*part) *Passthrough {
 				c.host, first.unit.ref.Kind, first.unit.ref.Key, c.unit.ref.Kind))
 		}
 	}
-	if p == nil || p.Closed != "" || !guardedBeside(first, parts) {
+	if p == nil || p.Closed != "" || !guardedBeside(first, parts, p.Access) {
 		return p
 	}
 	closed := *p
@@ -133,12 +134,23 @@ func (b *hostBuilder) passthrough(parts []*part) *Passthrough {
 	return &closed
 }
 
-// guardedBeside reports whether another part of the same namespace guards anything.
-// Those of other namespaces cannot: nobody may shut what is older and not theirs.
-func guardedBeside(first *part, parts []*part) bool {
+// guardedBeside reports whether others of the namespace of first guard paths of the host by more
+// than the addresses that may pass, which hold for the connections as well. Those of other
+// namespaces cannot: nobody may shut what is older and not theirs.
+func guardedBeside(first *part, parts []*part, kept *filter.Access) bool {
+	guards := func(r *Route) bool {
+		if !r.guarded || r.Closed != "" || r.Filters == nil {
+			return r.guarded
+		}
+		rest := *r.Filters
+		if reflect.DeepEqual(rest.Access, kept) {
+			rest.Access = nil
+		}
+		return rest.Guarded()
+	}
 	return slices.ContainsFunc(parts, func(c *part) bool {
 		return c != first && c.unit.ref.Namespace == first.unit.ref.Namespace &&
-			(c.fallback != nil && c.fallback.guarded || slices.ContainsFunc(c.routes, func(r *Route) bool { return r.guarded }))
+			(c.fallback != nil && guards(c.fallback) || slices.ContainsFunc(c.routes, guards))
 	})
 }
 
