@@ -49,7 +49,7 @@ func (w *ingressWorld) drawOptions() {
 
 // drawFlags draws what answers for hosts without a certificate, and for what no rule is for.
 func (w *ingressWorld) drawFlags() {
-	w.flags.ConfigMap, w.flags.ValidateAnnotations = "default/options", w.seldom(2)
+	w.flags.ConfigMap, w.flags.ValidateAnnotations, w.flags.Passthrough = "default/options", w.seldom(2), w.passed == "" && w.seldom(2)
 	if w.seldom(2) {
 		w.flags.DefaultSSLCertificate = "default/" + w.pair("fallback", time.Hour, "*.nobody.example", "fallback.example")
 	}

@@ -153,7 +153,7 @@ func (w *ingressWorld) newServed(name, plain, secure string) *served {
 // byIngressNginx has ingress-nginx serve the world, and waits until its Lua knows the endpoints.
 func (w *ingressWorld) byIngressNginx(n *lab.IngressNginx) *served {
 	w.t.Helper()
-	var ports [4]int
+	var ports [5]int
 	for i, port := 0, 20_000; i < len(ports); port++ { // below those that others are given when they ask for any
 		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
 			l.Close()
@@ -312,16 +312,15 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	if r.session != "" {
 		said = []byte(s.sessions.of(r.session).keep(response, string(said)))
 	}
-	page := r.method == http.MethodHead && strings.Contains(r.paged, lines[0])
-	if pod := s.ports.ReplaceAllString(string(said), ""); strings.HasPrefix(pod, podSays) {
-		page = page || strings.Contains(pod, "\nX-Code: ")
+	pod := s.ports.ReplaceAllString(string(said), "")
+	if r.paged != "" && (strings.Contains(pod, "\nX-Code: ") || r.method == http.MethodHead && strings.Contains(r.paged, lines[0])) {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, ": ") }) // fields of its Ingress, here alone
+	}
+	if strings.HasPrefix(pod, podSays) {
 		lines = append(lines, strings.Split(pod, "\n")...)
 	}
 	if r.copies != nil && !strings.Contains(string(said), "X-Code") {
 		lines = append(lines, r.copies.of(fmt.Sprint(s.name, s.asked), strings.HasPrefix(string(said), podSays+"s") && !strings.HasPrefix(r.target, "/b"))...)
-	}
-	if page && r.paged != "" { // it has fields of its Ingress here alone
-		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, ": ") && !strings.HasPrefix(line, podSays) })
 	}
 	return lines
 }
@@ -336,6 +335,9 @@ const (
 // certificateOf says which Secret a host's certificate is of.
 func certificateOf(c *tls.ConnectionState) string {
 	name := c.PeerCertificates[0].Subject.CommonName
+	if name == "pod" {
+		return "certificate of the pod"
+	}
 	if space, _, _ := strings.Cut(name, "/"); slices.Contains(worldSpaces, space) || strings.HasSuffix(name, ".example") {
 		return "certificate of " + name
 	}
@@ -404,8 +406,11 @@ func pod(name string) http.Handler {
 		}
 		if r.Header.Get("X-Code") != "" { // it answers for another: by GET and with all fields here
 			r.Method, r.Body = http.MethodGet, http.NoBody
-			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme", "X-Auth-User", "X-Asked", "X-Location", "X-Original-Forwarded-For"} {
+			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme", "X-Auth-User", "X-Asked", "X-Own", "X-Path", "X-Location", "X-Original-Forwarded-For"} {
 				r.Header.Del(name)
+			}
+			if port := r.Header.Get("X-Service-Port"); port == "web" || port == "80" || port == "81" { // it is a name of targetPort there
+				r.Header.Del("X-Service-Port")
 			}
 			if r.URL.Path != "/" { // what had no endpoint keeps its path, and has no such field there
 				r.Header.Del("X-Original-Uri")

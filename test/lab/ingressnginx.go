@@ -26,13 +26,14 @@ type IngressNginxFlags struct {
 	DefaultBackendService string
 	DefaultSSLCertificate string
 	ValidateAnnotations   bool // which versions since 1.12 do unasked
+	Passthrough           bool // --enable-ssl-passthrough
 }
 
 // ingressNginxQuestion is what test/ingressnginx/oracle reads.
 type ingressNginxQuestion struct {
 	Objects  any
 	Flags    IngressNginxFlags
-	Ports    [4]int
+	Ports    [5]int
 	Template string
 	Lua      []string
 	Modules  []string
@@ -60,9 +61,9 @@ func NewIngressNginx(ctx context.Context, folder string, logf func(string, ...an
 	return n, err
 }
 
-// Serve has it serve a list of objects, instead of those before, on the first of four ports, and
-// HTTPS on the second. Endpoints come a moment later.
-func (n *IngressNginx) Serve(objects any, flags IngressNginxFlags, ports [4]int) error {
+// Serve has it serve a list of objects, instead of those before, on the first of the ports, and
+// HTTPS on the second; the others are its own. Endpoints come a moment later.
+func (n *IngressNginx) Serve(objects any, flags IngressNginxFlags, ports [5]int) error {
 	n.asked.Objects, n.asked.Flags, n.asked.Ports = objects, flags, ports
 	var answer struct{ Error string }
 	if err := n.oracle.Ask(n.asked, &answer); err != nil {

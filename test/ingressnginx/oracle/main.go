@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +35,7 @@ import (
 type question struct {
 	Objects  []json.RawMessage
 	Flags    controller.OracleFlags
-	Ports    [4]int   // of HTTP, HTTPS, and two for itself
+	Ports    [5]int   // see NewOracle
 	Template string   // of nginx.conf
 	Lua      []string // folders of modules, searched in this order
 	Modules  []string // of nginx, as files to load
@@ -110,11 +111,37 @@ func (q *question) serve() (end func(), err error) {
 		cancel()
 		_ = served.Wait() // it was told to end
 	}
-	if err := o.Configure(); err != nil {
+	err = o.Configure()
+	if err == nil && q.Flags.Passthrough {
+		nginxStop := stop
+		var l net.Listener
+		if l, err = q.handOn(o); err == nil {
+			stop = func() { _ = l.Close(); nginxStop() }
+		}
+	}
+	if err != nil {
 		stop()
 		return end, fmt.Errorf("%w\n%s", err, said.String())
 	}
 	return stop, nil
+}
+
+// handOn serves HTTPS before nginx, as its controller does, until the listener is closed.
+func (q *question) handOn(o *controller.Oracle) (net.Listener, error) {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", q.Ports[1]))
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go o.Handle(c)
+		}
+	}()
+	return l, nil
 }
 
 // fit is a configuration that loads modules and Lua from where they are here, keeps its files in

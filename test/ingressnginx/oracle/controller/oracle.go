@@ -24,6 +24,7 @@ import (
 	"k8s.io/ingress-nginx/internal/net/ssl"
 	"k8s.io/ingress-nginx/internal/nginx"
 	"k8s.io/ingress-nginx/pkg/apis/ingress"
+	"k8s.io/ingress-nginx/pkg/tcpproxy"
 )
 
 // Oracle is what ingress-nginx makes of the objects that a client has.
@@ -40,11 +41,12 @@ type OracleFlags struct {
 	// ValidateAnnotations has values be looked at before they are taken, as versions since 1.12 do
 	// unasked.
 	ValidateAnnotations bool
+	Passthrough         bool // its own connections of TLS are handed on
 }
 
-// NewOracle reads the objects. The nginx that will serve them has the ports: of HTTP, HTTPS, and
-// two for itself.
-func NewOracle(client clientset.Interface, flags OracleFlags, ports [4]int) (*Oracle, error) {
+// NewOracle reads the objects. The nginx that will serve them has the ports: of HTTP, HTTPS, two
+// for itself, and that of HTTPS behind Passthrough.
+func NewOracle(client clientset.Interface, flags OracleFlags, ports [5]int) (*Oracle, error) {
 	nginx.StatusPort, nginx.StreamPort = ports[2], ports[3]
 	parser.EnableAnnotationValidation = flags.ValidateAnnotations
 	t, err := template.NewTemplate(nginx.TemplatePath)
@@ -59,9 +61,10 @@ func NewOracle(client clientset.Interface, flags OracleFlags, ports [4]int) (*Or
 		cfg: &Configuration{
 			Client: client, IngressClassConfiguration: classes, FakeCertificate: ssl.GetFakeSSLCert(),
 			DefaultService: flags.DefaultBackendService, DefaultSSLCertificate: flags.DefaultSSLCertificate,
-			ListenPorts:         &config.ListenPorts{HTTP: ports[0], HTTPS: ports[1], Health: ports[3], Default: ports[3], SSLProxy: ports[3]},
-			MaxmindEditionFiles: new([]string),
+			ListenPorts:         &config.ListenPorts{HTTP: ports[0], HTTPS: ports[1], Health: ports[3], Default: ports[3], SSLProxy: ports[4]},
+			MaxmindEditionFiles: new([]string), EnableSSLPassthrough: flags.Passthrough,
 		},
+		Proxy: &tcpproxy.TCPProxy{Default: &tcpproxy.TCPServer{Hostname: "localhost", IP: "127.0.0.1", Port: ports[4], ProxyProtocol: true}},
 	}
 	n.store = store.New("", labels.Everything(), flags.ConfigMap, "", "", flags.DefaultSSLCertificate, time.Hour, client, n.updateCh, false, true, classes, true)
 	o := &Oracle{controller: n}
@@ -119,6 +122,9 @@ func (o *Oracle) Conf() ([]byte, error) {
 	cfg.Resolver, cfg.WorkerProcesses = o.controller.resolver, "1"
 	return o.controller.generateTemplate(cfg, *o.plan)
 }
+
+// Handle serves a connection of HTTPS, if flags have Passthrough.
+func (o *Oracle) Handle(c net.Conn) { o.controller.Proxy.Handle(c) }
 
 // Configure tells a running nginx the endpoints and certificates, which its Lua keeps.
 func (o *Oracle) Configure() (err error) {
