@@ -50,10 +50,7 @@ func (r *routing) forwardOr(ex *exchange.Exchange, rt *route.Route, backend int)
 	was := ex.Request
 	req := &ex.Request
 	r.tell(ex, rt, status)
-	req.Host = req.Asked.Host // upstream-vhost is for the backend
-	if host := req.Header.Get("X-Forwarded-Host"); len(host) > 0 {
-		req.Host = host // which a trusted proxy may have named
-	}
+	req.Host = req.BestHost() // upstream-vhost is for the backend
 	req.Target, req.Body, req.Length, req.Upgrade = rootOf(req.Target), nil, 0, nil
 	if string(req.Method) != "HEAD" {
 		req.Method = []byte("GET") // the body is gone

@@ -141,6 +141,15 @@ type Request struct {
 // AskedHost is the Host that came, whatever has been put in its place.
 func (r *Request) AskedHost() []byte { return firstOf(r.Asked.Host, r.Host) }
 
+// BestHost is what ingress-nginx calls $best_http_host: the host that a trusted proxy has named,
+// if any, once a filter has put X-Forwarded-Host in order, or else AskedHost.
+func (r *Request) BestHost() []byte {
+	if host := r.Header.Get("X-Forwarded-Host"); len(host) > 0 {
+		return host
+	}
+	return r.AskedHost()
+}
+
 // RoutedPath is the Path that the route was found by, whatever filters have made of it.
 func (r *Request) RoutedPath() []byte { return firstOf(r.Routed, r.Path) }
 

@@ -311,8 +311,8 @@ func (p *part) value(ex *exchange.Exchange, at *Place) []byte {
 		return bytes.ToLower(exchange.HostName(r.AskedHost()))
 	case "http_host":
 		return r.AskedHost()
-	case "best_http_host": // which a trusted proxy may have named
-		return or(r.Header.Get("X-Forwarded-Host"), r.AskedHost())
+	case "best_http_host":
+		return r.BestHost()
 	case "server_port", "pass_server_port", "pass_port":
 		return digits(r.Header.Get("X-Forwarded-Port")) // which may stand behind a host
 	case "request_uri":

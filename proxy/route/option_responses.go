@@ -244,8 +244,9 @@ func (p *ErrorPage) Replaces(status int) bool { return slices.Contains(p.Statuse
 func (b *unitBuilder) errorPage() *ErrorPage {
 	o, page := b.settings.errors, &ErrorPage{Standby: -1}
 	if o.service != "" {
-		index, ok := b.ownErrorBackend(o.service)
-		if !ok {
+		_, index, fault := b.acquireWhole(snapshot.Key{Namespace: b.ref.Namespace, Name: o.service})
+		if fault.reason != "" {
+			b.problemf(fault.reason, "default-backend has no effect: %s", fault.message)
 			return nil
 		}
 		page.Backend, page.Standby = index, index
@@ -267,18 +268,16 @@ func (b *unitBuilder) errorPage() *ErrorPage {
 	return nil
 }
 
-// ownErrorBackend acquires that of default-backend.
-func (b *unitBuilder) ownErrorBackend(service string) (index int, ok bool) {
-	key := snapshot.Key{Namespace: b.ref.Namespace, Name: service}
+// acquireWhole acquires the backend that is a Service as it is; the index is -1 where fault says
+// why there is none.
+func (b *unitBuilder) acquireWhole(key snapshot.Key) (backend Backend, index int, fault finding) {
 	b.dependsOn(refTo(snapshot.Service, key))
-	backend, fault := b.errorBackend(key)
-	if fault.reason != "" {
-		b.problemf(fault.reason, "default-backend has no effect: %s", fault.message)
-		return 0, false
+	if backend, fault = b.errorBackend(key); fault.reason != "" {
+		return Backend{}, -1, fault
 	}
 	index = b.w.acquire(backend)
 	b.backends = append(b.backends, index)
-	return index, true
+	return backend, index, finding{}
 }
 
 // sharedBackend acquires that of Options.DefaultBackend; the index is -1 where there is none, which
@@ -288,13 +287,7 @@ func (b *unitBuilder) sharedBackend() (backend Backend, index int) {
 	if key == (snapshot.Key{}) {
 		return Backend{}, -1
 	}
-	b.dependsOn(refTo(snapshot.Service, key))
-	backend, fault := b.errorBackend(key)
-	if fault.reason != "" {
-		return Backend{}, -1
-	}
-	index = b.w.acquire(backend)
-	b.backends = append(b.backends, index)
+	backend, index, _ = b.acquireWhole(key)
 	return backend, index
 }
 

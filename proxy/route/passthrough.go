@@ -84,7 +84,7 @@ func (b *unitBuilder) passOn(c *part) *Passthrough {
 	case root.Backend < 0:
 		p.Closed = "there is no backend of the path /, and default-backend cannot answer connections that are not decrypted"
 		b.problemf(PassthroughUnused, "host %s: %s; they are ended", c.host, p.Closed)
-	case b.guardsRequests():
+	case guardsRequests(b.settings.filters, p.Access):
 		p.Closed = "the Ingress guards access in ways that need its requests, which nobody can read with ssl-passthrough"
 		b.problemf(RouteClosed, "host %s: %s, so connections are ended; only lists of addresses can be kept", c.host, p.Closed)
 	}
@@ -98,10 +98,12 @@ func (b *unitBuilder) passOn(c *part) *Passthrough {
 	return p
 }
 
-// guardsRequests reports whether who may pass is decided by more than addresses.
-func (b *unitBuilder) guardsRequests() bool {
-	rest := b.settings.filters
-	rest.Access = nil
+// guardsRequests reports whether who may pass is decided by more than the addresses that the
+// connections are kept from.
+func guardsRequests(rest filter.Settings, kept *filter.Access) bool {
+	if reflect.DeepEqual(rest.Access, kept) {
+		rest.Access = nil
+	}
 	return rest.Guarded()
 }
 
@@ -139,14 +141,7 @@ func (b *hostBuilder) passthrough(parts []*part) *Passthrough {
 // namespaces cannot: nobody may shut what is older and not theirs.
 func guardedBeside(first *part, parts []*part, kept *filter.Access) bool {
 	guards := func(r *Route) bool {
-		if !r.guarded || r.Closed != "" || r.Filters == nil {
-			return r.guarded
-		}
-		rest := *r.Filters
-		if reflect.DeepEqual(rest.Access, kept) {
-			rest.Access = nil
-		}
-		return rest.Guarded()
+		return r.guarded && (r.Closed != "" || r.Filters == nil || guardsRequests(*r.Filters, kept))
 	}
 	return slices.ContainsFunc(parts, func(c *part) bool {
 		return c != first && c.unit.ref.Namespace == first.unit.ref.Namespace &&
