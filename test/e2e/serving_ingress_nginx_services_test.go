@@ -18,7 +18,11 @@ func (w *ingressWorld) drawServices(host string) {
 		backend.Port = pick(w.dice, networkingv1.ServiceBackendPort{Number: 80}, networkingv1.ServiceBackendPort{Number: 81}, networkingv1.ServiceBackendPort{Number: 8080}, networkingv1.ServiceBackendPort{Number: 9090},
 			networkingv1.ServiceBackendPort{Name: "http"}, networkingv1.ServiceBackendPort{Name: "admin"}, networkingv1.ServiceBackendPort{Name: "web"})
 	}
+	first := len(w.requests)
 	w.ask(host, false, []string{"/", "/a", "/b", "/c"})
+	for n := range w.requests[first:] {
+		w.requests[first+n].misnamed = true
+	}
 }
 
 // drawPorts draws the ports of a Service and what its endpoints are. The pod behind has one port.

@@ -236,6 +236,7 @@ type ingressRequest struct {
 	guarded      bool   // global-auth-url is set
 	paged        string // custom-http-errors for all
 	copies       *copies
+	misnamed     bool // a targetPort may stand for a port, which pages are told by that name there
 	session      string
 	fails        bool // the first pod of the session does
 	method, host string
@@ -319,8 +320,12 @@ func (s *served) ask(t *testing.T, r ingressRequest) []string {
 	if strings.HasPrefix(pod, podSays) {
 		lines = append(lines, strings.Split(pod, "\n")...)
 	}
-	if r.copies != nil && !strings.Contains(string(said), "X-Code") {
-		lines = append(lines, r.copies.of(fmt.Sprint(s.name, s.asked), strings.HasPrefix(string(said), podSays+"s") && !strings.HasPrefix(r.target, "/b"))...)
+	if r.misnamed {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "X-Service-Port: ") })
+	}
+	if r.copies != nil {
+		asked := (lines[0] == "200" || lines[0] == "404") && !strings.HasPrefix(r.target, "/b") // of which there are none
+		lines = append(lines, r.copies.of(fmt.Sprint(s.name, s.asked), asked)...)
 	}
 	return lines
 }
@@ -408,9 +413,6 @@ func pod(name string) http.Handler {
 			r.Method, r.Body = http.MethodGet, http.NoBody
 			for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Real-Ip", "X-Scheme", "X-Auth-User", "X-Asked", "X-Own", "X-Path", "X-Location", "X-Original-Forwarded-For"} {
 				r.Header.Del(name)
-			}
-			if port := r.Header.Get("X-Service-Port"); port == "web" || port == "80" || port == "81" { // it is a name of targetPort there
-				r.Header.Del("X-Service-Port")
 			}
 			if r.URL.Path != "/" { // what had no endpoint keeps its path, and has no such field there
 				r.Header.Del("X-Original-Uri")

@@ -111,13 +111,8 @@ func (q *question) serve() (end func(), err error) {
 		cancel()
 		_ = served.Wait() // it was told to end
 	}
-	err = o.Configure()
-	if err == nil && q.Flags.Passthrough {
-		nginxStop := stop
-		var l net.Listener
-		if l, err = q.handOn(o); err == nil {
-			stop = func() { _ = l.Close(); nginxStop() }
-		}
+	if err = o.Configure(); err == nil && q.Flags.Passthrough {
+		err = q.handOn(ctx, o)
 	}
 	if err != nil {
 		stop()
@@ -126,12 +121,13 @@ func (q *question) serve() (end func(), err error) {
 	return stop, nil
 }
 
-// handOn serves HTTPS before nginx, as its controller does, until the listener is closed.
-func (q *question) handOn(o *controller.Oracle) (net.Listener, error) {
+// handOn serves HTTPS before nginx, as its controller does, until ctx ends.
+func (q *question) handOn(ctx context.Context, o *controller.Oracle) error {
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", q.Ports[1]))
 	if err != nil {
-		return nil, err
+		return err
 	}
+	context.AfterFunc(ctx, func() { _ = l.Close() })
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -141,7 +137,7 @@ func (q *question) handOn(o *controller.Oracle) (net.Listener, error) {
 			go o.Handle(c)
 		}
 	}()
-	return l, nil
+	return nil
 }
 
 // fit is a configuration that loads modules and Lua from where they are here, keeps its files in
