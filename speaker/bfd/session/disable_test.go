@@ -56,8 +56,26 @@ func TestGoodbyesEnd(t *testing.T) {
 	}
 	e = newEnd(t, cfg()).in(Down)
 	e.hear(Up) // is known, and there is nothing to lose
-	e.Disable()
+	if e.Disable(); e.Gone() {
+		t.Error("gone, and it was told nothing")
+	}
 	if e.says1("once"); !e.Gone() {
 		t.Error("not gone")
 	}
+}
+
+// TestDisableEndsWhatWasUnderWay: no question that nobody answers any more, and no haste
+// after it is undone.
+func TestDisableEndsWhatWasUnderWay(t *testing.T) {
+	e := newEnd(t, cfg()).in(Up)
+	e.Configure(Config{Transmit: 40 * ms, Receive: 60 * ms, Multiplier: 3})
+	e.hear(Up, poller)
+	e.Disable()
+	if p := e.says1("disabled"); p.Poll || p.Final || p.State != AdminDown {
+		t.Errorf("said %+v", p)
+	}
+	e.Enable()
+	e.says1("enabled")
+	e.pass(100 * ms)
+	e.silent("the slow rate from now on")
 }

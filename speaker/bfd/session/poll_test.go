@@ -43,6 +43,21 @@ func TestChangesAreToldByPoll(t *testing.T) {
 	}
 }
 
+// TestDownNeedsNoPoll: what waits for an answer holds at once when the session ends.
+func TestDownNeedsNoPoll(t *testing.T) {
+	c := Config{Transmit: 2 * time.Second, Receive: 60 * ms, Multiplier: 3}
+	e := newEnd(t, c).in(Up)
+	c.Transmit, c.Receive = 3*time.Second, 30*ms
+	e.Configure(c)
+	if st := e.Status(); st.Transmit != 2*time.Second || st.Receive != 60*ms {
+		t.Errorf("before the answer: %+v", st)
+	}
+	e.hear(Down)
+	if st := e.Status(); st.State != Down || st.Transmit != 3*time.Second || st.Receive != 30*ms {
+		t.Errorf("down: %+v", st)
+	}
+}
+
 // An answer does not say which of two questions it answers.
 func TestOneChangeAtATime(t *testing.T) {
 	e := newEnd(t, cfg()).in(Up)

@@ -81,7 +81,6 @@ const (
 func New(discriminator uint32, c Config) *Session {
 	s := &Session{cfg: c, discriminator: discriminator, state: Down, remote: unheard()}
 	s.advertise()
-	s.news = false
 	return s
 }
 
@@ -145,7 +144,6 @@ func (s *Session) Disable() {
 	if s.state == AdminDown {
 		return
 	}
-	s.adminDowns = 0
 	switch {
 	case s.remote.discriminator == 0: // the other end is not known
 	case s.state == Down:
