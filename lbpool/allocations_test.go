@@ -150,6 +150,8 @@ func TestAllocationsAreTheirTwin(t *testing.T) {
 		if rapid.Bool().Draw(t, "used before") {
 			for i := range pools {
 				for range 5 {
+					allocations.Defer(drawRange(t).From())
+					allocations.Rest(drawRange(t).From(), at(0))
 					if a, ok := allocations.Next(i, lbpool.IPv4, at(0)); ok {
 						allocations.Occupy(a, &lbpool.Holder{})
 					}

@@ -3,6 +3,7 @@ package assign_test
 import (
 	"flag"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,7 @@ func TestScenarios(t *testing.T) {
 					t.Fatal("five plans, each applied, are no fixed point")
 				}
 			}
+			checkHoldings(t, c, prev)
 			describe(&out, c)
 			for _, p := range prev.Problems {
 				fmt.Fprintf(&out, "problem %v\n", p)
@@ -78,6 +80,21 @@ func TestScenarios(t *testing.T) {
 			return c, out.String()
 		}
 	})
+}
+
+// checkHoldings reports addresses in the status of a Service that a settled plan does not
+// count as held by it.
+func checkHoldings(t *testing.T, c *snapshot.Cluster, plan *assign.Plan) {
+	t.Helper()
+	for _, svc := range c.Services.Sorted() {
+		for _, in := range svc.Status.LoadBalancer.Ingress {
+			if a, err := netip.ParseAddr(in.IP); err == nil && !slices.ContainsFunc(plan.Holdings, func(h assign.Holding) bool {
+				return h.Service == snapshot.KeyOf(svc) && h.Address == a.Unmap() && !h.Pending
+			}) {
+				t.Errorf("%s has %v, and does not hold it", snapshot.KeyOf(svc), a)
+			}
+		}
+	}
 }
 
 // describe says what everybody has.
