@@ -95,6 +95,22 @@ func TestJudgementExpires(t *testing.T) {
 	}
 }
 
+// Nor does one whose issuer's own certificate ends before it.
+func TestJudgementExpiresWithAnIssuer(t *testing.T) {
+	now := time.Now()
+	root := certificate.Root(t, "root")
+	client := root.Authority(t, "ends in an hour").Client(t, pkix.Name{CommonName: "ann"}, func(c *x509.Certificate) { c.NotAfter = now.Add(3 * time.Hour) })
+	f := asking(ClientCert{}, root)
+	ex := shows(t, client, now)
+	if !f.Request(ex) {
+		t.Fatal("is refused from the beginning")
+	}
+	ex.Request.Received = now.Add(61 * time.Minute)
+	if f.Request(ex) {
+		t.Error("passes by an issuer that has ended")
+	}
+}
+
 // A list that is for some certificates only is none that could be trusted to name
 // all.
 func TestPartialRevocationListsAreRefused(t *testing.T) {

@@ -238,17 +238,18 @@ func TestGuards(t *testing.T) {
 }
 
 // Every kind of hash that ingress-nginx takes and we know lets its password pass, and
-// no other. Those of apr1 and SHA-512 are openssl's.
+// no other. Those of apr1, SHA-256 and SHA-512 are openssl's.
 func TestKindsOfHashes(t *testing.T) {
 	cheap, err := bcrypt.GenerateFromPassword([]byte("password"), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for kind, hash := range map[string]string{
-		"bcrypt":  string(cheap),
-		"apr1":    "$apr1$qwertyui$HXk0FO.YSsj8U6p.rbeF./",
-		"SHA":     "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=",
-		"SHA-512": "$6$saltsalt$qFmFH.bQmmtXzyBY0s9v7Oicd2z4XSIecDzlB5KiA2/jctKu9YterLp8wwnSq.qc.eoxqOmSuNp2xS0ktL3nh/",
+		"bcrypt":              string(cheap),
+		"apr1":                "$apr1$qwertyui$HXk0FO.YSsj8U6p.rbeF./",
+		"SHA":                 "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=",
+		"SHA-256 with rounds": "$5$rounds=1000$saltsalt$azOwbpkvuuBKkE82dQPwTsQE8JyT9Fflpr9aKid3aT9",
+		"SHA-512":             "$6$saltsalt$qFmFH.bQmmtXzyBY0s9v7Oicd2z4XSIecDzlB5KiA2/jctKu9YterLp8wwnSq.qc.eoxqOmSuNp2xS0ktL3nh/",
 	} {
 		users, unknown, err := ParseUsers([]byte("u:" + hash + "\nu:{SHA}2jmj7l5rSw0yVb/vlWAYkK/YBwk=\n"))
 		if err != nil || len(unknown) > 0 {
@@ -288,7 +289,7 @@ func TestCommentsOfUsers(t *testing.T) {
 }
 
 func TestParseUsersRefuses(t *testing.T) {
-	for _, content := range []string{"", "\n#\n", "nobody", ":hash", "a:plain", "a:$2y$nonsense", "a:$2y$31$abcdefghijklmnopqrstuuVdVbUMvhw7rV3jiGFXFGg9DGbTDQLmO", "a:$6$rounds=999999999$abc$def"} {
+	for _, content := range []string{"", "\n#\n", "nobody", ":hash", "a:plain", "a:$2y$nonsense", "a:$2y$31$abcdefghijklmnopqrstuuVdVbUMvhw7rV3jiGFXFGg9DGbTDQLmO", "a:$6$rounds=999999999$abc$def", "a:$6$rounds=200001$abc$def", "a:$6$rounds=x$abc$def"} {
 		if _, _, err := ParseUsers([]byte(content)); err == nil {
 			t.Errorf("%q is a list of users", content)
 		}
