@@ -286,3 +286,55 @@ func TestManyAddressesAreToldAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatOnlyThisNodeKnows: each fault of a node and its LANs is told by itself, once,
+// with who is to mend what.
+func TestWhatOnlyThisNodeKnows(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*World)
+		want   string // the beginning of the only problem; "": there is none
+	}{
+		"nothing":      {func(*World) {}, ""},
+		"a mute one":   {func(w *World) { w.Link.Mute = "it may not open packet sockets" }, "SpeakerWaiting: this node announces nothing on its LANs: it may not open packet sockets"},
+		"a hazard":     {func(w *World) { w.Link.Hazards = []string{"arp_ignore is 0"} }, "KernelAnswers: arp_ignore is 0"},
+		"a failure":    {func(w *World) { w.Link.Failures = []string{"eth0: no buffer space"} }, "InterfaceFails: eth0: no buffer space"},
+		"a deaf one":   {func(w *World) { w.Link.Interfaces[0].Deaf = true }, "InterfaceDeaf: interface eth0 is up, and no speaker, gateway or neighbour"},
+		"and it is up": {func(w *World) { w.Link.Interfaces[0].Deaf, w.Link.Interfaces[0].Up = true, false }, ""},
+		"an unheard address": {func(w *World) {
+			w.Link.Unheard = []v1alpha1.UnheardAddress{{Address: "10.0.0.51", Node: "n2", Interface: "eth0"}}
+		}, announce.ReasonUnheard + ": node n2 announces 10.0.0.51, and this node, on the same LAN by eth0, does not hear it answer"},
+		"a late kube-proxy": {func(w *World) { w.Proxy.Late = "it answers 503" }, "KubeProxyBehind: this node takes no new address where another can, until its kube-proxy has written its rules: it answers 503"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, w := together()
+			c.change(&w)
+			r := m.Step(began(), w).Report
+			switch {
+			case c.want == "" && len(r.Own) > 0:
+				t.Errorf("told %q", r.Own)
+			case c.want != "" && (len(r.Own) != 1 || !strings.HasPrefix(r.Own[0].String(), "Node n1: "+c.want)):
+				t.Errorf("told %q, wanted %q", r.Own, c.want)
+			case !slices.Equal(r.Own, r.Problems[len(r.Problems)-len(r.Own):]):
+				t.Errorf("the node tells %q, and all see %q", r.Own, r.Problems)
+			}
+		})
+	}
+}
+
+// TestMuteNodesSayWhy: what the process before announced is in the status until it is
+// replaced by this; before the objects are known nothing is written over it.
+func TestMuteNodesSayWhy(t *testing.T) {
+	for _, synced := range []bool{false, true} {
+		m, w := together()
+		w.Synced, w.Link.Mute = synced, "it may not open packet sockets"
+		out := m.Step(began(), w)
+		if status := out.Report.Status; (status != nil) != synced {
+			t.Errorf("synced %v: %+v", synced, status)
+		} else if synced && (len(status.Announcing) > 0 || status.Members.Expected != 2 || !slices.Equal(status.Members.NotAlive, []string{"n1: it may not open packet sockets"})) {
+			t.Errorf("%+v", status)
+		}
+		if out.Waiting != w.Link.Mute {
+			t.Errorf("it waits for %q", out.Waiting)
+		}
+	}
+}
