@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"quayside.io/api/v1alpha1"
+	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/test/objects"
@@ -336,5 +337,26 @@ func TestMuteNodesSayWhy(t *testing.T) {
 		if out.Waiting != w.Link.Mute {
 			t.Errorf("it waits for %q", out.Waiting)
 		}
+	}
+}
+
+// TestWhoSharesAnAddressIsNotToldAgain: only who comes to it hears of it.
+func TestWhoSharesAnAddressIsNotToldAgain(t *testing.T) {
+	sharer := func(name string, port int32) *corev1.Service {
+		svc := objects.Service(name, objects.VIP(0))
+		svc.Annotations = map[string]string{loadbalancer.AnnotationSharingKey: "k"}
+		svc.Spec.Ports[0].Port = port
+		return svc
+	}
+	m, w := together(holder("n1", ownMAC, objects.VIP(0), 2))
+	w.Cluster = w.Cluster.With(sharer("s0", 80))
+	m.Step(began(), w)
+	w.Cluster = w.Cluster.With(sharer("next", 81))
+	m.Step(began().Add(time.Second), w)
+	if answers := m.plan.L2.Answers[netip.MustParseAddr(objects.VIP(0))]; len(answers.Services) != 2 {
+		t.Fatalf("it is announced for %v", answers.Services)
+	}
+	if got, want := told(m), []string{"Service default/next Announcing: node n1 announces 10.0.0.50 on eth0"}; !slices.Equal(got, want) {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }
