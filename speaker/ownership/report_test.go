@@ -202,6 +202,9 @@ func TestAStartIsNotTold(t *testing.T) {
 	if told := wait(began.Add(2*startGrace), ""); len(told) > 0 || m.absences.wake(began.Add(2*startGrace)) != time.Hour {
 		t.Errorf("it works, and yet: %v", told)
 	}
+	if told := wait(began.Add(3*startGrace), "the members key is gone"); len(told) > 0 || m.absences.wake(began.Add(3*startGrace)) != startGrace {
+		t.Errorf("told at once when it fails later: %v", told)
+	}
 }
 
 // Of a large cluster a few speakers publish and tell who is missing: all others say
