@@ -67,8 +67,8 @@ func TestViewOfMembersIsThatOfAFreshMachine(t *testing.T) {
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("kept %+v, and made anew it is %+v", got, want)
 			}
-			if _, lives := got.alive["n1"]; !lives {
-				t.Fatal("this node is not among the living")
+			if _, lives := got.alive["n1"]; !lives || !reflect.DeepEqual(got.facts["n1"], m.self) || len(got.speakers) != len(got.macs) {
+				t.Fatalf("not all of this node is in %+v", got)
 			}
 		}
 	})

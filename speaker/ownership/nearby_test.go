@@ -1,12 +1,14 @@
 package ownership
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/test/objects"
 )
@@ -80,14 +82,15 @@ func TestADeafNodeThatAnswersKeepsItsAddress(t *testing.T) {
 		name  string
 		heard Finding
 		taken bool
+		again time.Duration
 	}{
-		{"its kernel answers", Finding{Found: map[netip.Addr]Found{at: answers(ownerMAC)}}, false},
-		{"its speaker answers", Finding{Found: map[netip.Addr]Found{a: answers(ownerMAC)}}, false},
-		{"it asks others", Finding{Found: map[netip.Addr]Found{at: {Interface: "eth1", MAC: ownerMAC}}}, true},
-		{"it announces the address", Finding{Found: map[netip.Addr]Found{a: {Interface: "eth1", MAC: ownerMAC}}}, true},
-		{"a stranger announces the address", Finding{Found: map[netip.Addr]Found{a: {Interface: "eth1", MAC: otherMAC}}}, false},
-		{"others answer", Finding{Found: map[netip.Addr]Found{netip.MustParseAddr("10.0.0.99"): answers(otherMAC)}}, true},
-		{"nobody answers", Finding{Deaf: true}, false},
+		{"its kernel answers", Finding{Found: map[netip.Addr]Found{at: answers(ownerMAC)}}, false, retryDoubt},
+		{"its speaker answers", Finding{Found: map[netip.Addr]Found{a: answers(ownerMAC)}}, false, retryDoubt},
+		{"it asks others", Finding{Found: map[netip.Addr]Found{at: {Interface: "eth1", MAC: ownerMAC}}}, true, 0},
+		{"it announces the address", Finding{Found: map[netip.Addr]Found{a: {Interface: "eth1", MAC: ownerMAC}}}, true, 0},
+		{"a stranger announces the address", Finding{Found: map[netip.Addr]Found{a: {Interface: "eth1", MAC: otherMAC}}}, false, retryForeign},
+		{"others answer", Finding{Found: map[netip.Addr]Found{netip.MustParseAddr("10.0.0.99"): answers(otherMAC)}}, true, 0},
+		{"nobody answers", Finding{Deaf: true}, false, retryMember},
 	} {
 		m, w := together(holder("n2", ownerMAC, objects.VIP(0), 2))
 		w.Link.Interfaces = []announce.Interface{link("eth0", "02:00:00:00:01:01", "10.0.0.1/28"), link("eth1", ownMAC, "10.0.0.21/24")}
@@ -104,6 +107,58 @@ func TestADeafNodeThatAnswersKeepsItsAddress(t *testing.T) {
 		out = m.Step(began().Add(60*time.Millisecond), w, &c.heard)
 		if _, taken := out.LAN.Addresses[a]; taken != c.taken {
 			t.Errorf("%s: taken: %v", c.name, taken)
+		}
+		if asks := slices.ContainsFunc(out.Ask, func(q *Inquiry) bool { _, ok := q.Takes[a]; return ok }); asks {
+			t.Errorf("%s: it asks again at once", c.name)
+		}
+		if again := max(0, m.lan.deferred[a].until.Sub(m.now)); again != c.again {
+			t.Errorf("%s: it asks again in %v, wanted %v", c.name, again, c.again)
+		}
+	}
+}
+
+// TestNobodyIsAskedByAll: each asks those that follow it by name, and of who is to lose an
+// address also if others come before it.
+func TestNobodyIsAskedByAll(t *testing.T) {
+	const nodes = 2 * maxNearby
+	m, w := together()
+	w.Cluster = snapshot.Of(objects.Fleet(nodes)...)
+	w.Link.Interfaces = []announce.Interface{link("eth0", "02:00:00:00:01:01", "10.0.0.1/28"), link("eth1", ownMAC, "10.0.0.101/24")}
+	members := *w.Members
+	members.Alive, members.Facts = map[string]struct{}{}, map[string]announce.Facts{}
+	w.Members = &members
+	at := func(i int) Host {
+		return Host{netip.AddrFrom4([4]byte{10, 0, 0, byte(100 + i)}), fmt.Sprintf("02:00:00:00:02:%02x", i)}
+	}
+	for i := 1; i <= nodes; i++ {
+		members.Alive[objects.Node(i).Name] = struct{}{}
+		members.Facts[objects.Node(i).Name] = announce.Facts{Interfaces: []announce.Interface{link("eth1", at(i).MAC, at(i).Address.String()+"/24")}}
+	}
+	for me, want := range map[int][]int{
+		1:  {10, 11, 12, 13, 14, 15, 16, 2}, // in the order of names, n10 follows n1
+		16: {2, 3, 4, 5, 6, 7, 8, 9},
+		7:  {8, 9, 1, 10, 11, 12, 13, 14},
+	} {
+		m.opts.Node = objects.Node(me).Name
+		w.Link.Interfaces[1].Prefixes = members.Facts[m.opts.Node].Interfaces[0].Prefixes
+		m.Step(began(), w)
+		own := &m.self.Interfaces[1]
+		var hosts []Host
+		for _, i := range want {
+			hosts = append(hosts, at(i))
+		}
+		if got := m.hostsOn(own); !slices.Equal(got, hosts) {
+			t.Errorf("n%d asks %v, wanted %v", me, got, hosts)
+		}
+		for loser, more := range map[int]bool{3: !slices.Contains(want, 3), 12: !slices.Contains(want, 12), me: false} {
+			q := &Inquiry{Nearby: map[string][]Host{"eth1": slices.Clone(hosts)}, Takes: map[netip.Addr]announce.Take{netip.MustParseAddr(objects.VIP(0)): {From: objects.Node(loser).Name}}}
+			expect := map[string][]Host{"eth1": slices.Clone(hosts)}
+			if more {
+				expect["eth1"] = append(expect["eth1"], at(loser))
+			}
+			if m.nameLosers(q); !reflect.DeepEqual(q.Nearby, expect) {
+				t.Errorf("n%d, which takes from n%d, asks %v", me, loser, q.Nearby)
+			}
 		}
 	}
 }

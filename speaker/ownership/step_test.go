@@ -131,6 +131,53 @@ func TestWhatWasCutIsAskedFor(t *testing.T) {
 	}
 }
 
+// TestWhenTheLANIsAskedAgain: when the time has come, or there is no doubt any more.
+func TestWhenTheLANIsAskedAgain(t *testing.T) {
+	a, now := netip.MustParseAddr(objects.VIP(0)), began()
+	for _, c := range []struct{ before, doubtful, due bool }{{false, false, false}, {true, true, false}, {true, false, true}, {false, true, false}} {
+		l := newLAN()
+		l.postpone(a, announce.Refusal{}, now.Add(time.Second), c.before)
+		take := announce.Take{Address: a, Doubtful: c.doubtful}
+		if due := l.isDue(take, now); due != c.due {
+			t.Errorf("%+v: due %v", c, due)
+		}
+		if !l.isDue(take, now.Add(time.Second)) {
+			t.Errorf("%+v: not due when the time has come", c)
+		}
+	}
+}
+
+// TestSlow: one that only listens and does not answer may be slow.
+func TestSlow(t *testing.T) {
+	a := netip.MustParseAddr(objects.VIP(0))
+	for _, answered := range []bool{false, true} {
+		for liveness, want := range map[Liveness]bool{Silent: false, Listening: !answered, Closed: false} {
+			f := &Finding{Inquiry: &Inquiry{Takes: map[netip.Addr]announce.Take{a: {From: "n2"}}}, Liveness: map[string]Liveness{"n2": liveness}}
+			if answered {
+				f.Found = map[netip.Addr]Found{a: {MAC: ownerMAC}}
+			}
+			if f.Slow() != want {
+				t.Errorf("answered %v, speaker %v: slow %v", answered, liveness, f.Slow())
+			}
+		}
+	}
+}
+
+// TestStatusSaysWhoseItIs: the Node of which it tells, by UID, or that there is none.
+func TestStatusSaysWhoseItIs(t *testing.T) {
+	m, w := together()
+	n := objects.Node(1)
+	n.UID = "u1"
+	w.Cluster = w.Cluster.With(n)
+	if s := m.Step(began(), w).Report.Status; s == nil || s.Node == nil || s.Node.UID != "u1" || len(s.Node.Addresses) != 1 {
+		t.Errorf("status %+v", s)
+	}
+	w.Cluster = w.Cluster.Without(snapshot.Node, snapshot.Key{Name: "n1"})
+	if s := m.Step(began().Add(time.Second), w).Report.Status; s == nil || s.Node == nil || s.Node.UID != "" || len(s.Node.Addresses) != 0 {
+		t.Errorf("status without a Node %+v", s)
+	}
+}
+
 // TestWitnesses: a question about a node that is missed is put to it, and to some others.
 func TestWitnesses(t *testing.T) {
 	for nodes, want := range map[int]int{3: 2, maxWitnesses + 1: maxWitnesses, 2 * maxWitnesses: maxWitnesses + 1} {
