@@ -41,13 +41,18 @@ func TestSiblingsAvoidEachOther(t *testing.T) {
 			name := fmt.Sprintf("n%d", i)
 			objects, alive[name] = append(objects, readyNode(name, "")), struct{}{}
 		}
-		owners := map[bool]map[string]bool{false: {}, true: {}}
-		for a, owner := range Compile(snapshot.Of(objects...), "n0", View{Alive: alive}, epoch0(), Options{}).L2.Owners.All() {
-			owners[a.Is6()][owner] = true
-		}
-		for is6, n := range count {
-			if len(owners[is6]) != n {
-				t.Fatalf("%d addresses, IPv6: %v, are on %v", n, is6, owners[is6])
+		claims := map[netip.Addr]Claim{}
+		for _, placed := range []string{"all anew", "some are held already"} {
+			owners := map[bool]map[string]bool{false: {}, true: {}}
+			for a, owner := range Compile(snapshot.Of(objects...), "n0", View{Alive: alive, Claims: claims}, epoch0(), Options{}).L2.Owners.All() {
+				if owners[a.Is6()][owner] = true; rapid.Bool().Draw(t, "is claimed") {
+					claims[a] = Claim{1, owner}
+				}
+			}
+			for is6, n := range count {
+				if len(owners[is6]) != n {
+					t.Fatalf("%s: %d addresses, IPv6: %v, are on %v", placed, n, is6, owners[is6])
+				}
 			}
 		}
 	})

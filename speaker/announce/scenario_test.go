@@ -132,6 +132,9 @@ func runScenario(t *testing.T, file, input string) string {
 			fmt.Fprintf(&out, "%s may not take %s\n", me, take.Address)
 		}
 		printBGP(&out, me, &p.BGP)
+		if !p.NextWake.IsZero() {
+			fmt.Fprintf(&out, "%s looks again in %v\n", me, p.NextWake.Sub(epoch0()))
+		}
 		checkReach(t, ReachOf(c, view, epoch0(), opts), me, p)
 	}
 	return out.String()

@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 )
 
@@ -121,5 +122,58 @@ func TestASlowKubeProxyIsWaitedFor(t *testing.T) {
 		if _, asked := p.Checks[check]; s.none && s.take == 0 && (!asked || p.NextWake.IsZero()) {
 			t.Errorf("%s: asked at %v, looks again at %v", s.name, p.Checks, p.NextWake)
 		}
+	}
+}
+
+// TestRoutesFollowARollout: routers are told of a new endpoint when the kube-proxy of its node
+// has had time for it, and of the old one's end when that of the other node has, both at the
+// time at which the plan says to look again.
+func TestRoutesFollowARollout(t *testing.T) {
+	with := func(endpoints map[string]string) *snapshot.Cluster {
+		return localOn(endpoints).With(&v1alpha1.BGPAdvertisement{ObjectMeta: metav1.ObjectMeta{Name: "edge"}}).
+			With(&v1alpha1.BGPPeer{ObjectMeta: metav1.ObjectMeta{Name: "router"}, Spec: v1alpha1.BGPPeerSpec{MyASN: 64500, ASN: 65001, Address: "10.0.0.254"}})
+	}
+	for node, c := range map[string]struct {
+		rolling   *snapshot.Cluster
+		announces bool          // before the rollout, and from its beginning
+		settles   time.Duration // until then, when it does the contrary
+	}{
+		"n1": {with(map[string]string{"n1": "ending", "n2": "ready"}), true, Settling + handOverTime},
+		"n2": {with(map[string]string{"n1": "ready", "n2": "ready"}), false, Settling},
+	} {
+		view := View{Alive: living("n1", "n2"), Facts: map[string]Facts{}}
+		now := epoch0()
+		look := func(c *snapshot.Cluster) (announces bool, wake time.Time) {
+			p := Compile(c, node, view, now, Options{})
+			view.Since, view.Others = p.L2.Since, p.BGP.Others
+			return len(p.BGP.Sessions) == 1 && len(p.BGP.Sessions[0].Routes) > 0, p.NextWake
+		}
+		if announces, wake := look(with(map[string]string{"n1": "ready"})); announces != c.announces || !wake.IsZero() {
+			t.Errorf("%s before: announces %v, looks again at %v", node, announces, wake)
+		}
+		now = now.Add(time.Minute)
+		announces, wake := look(c.rolling)
+		if announces != c.announces || wake.Sub(now) != c.settles {
+			t.Errorf("%s when it begins: announces %v, looks again in %v", node, announces, wake.Sub(now))
+		}
+		now = wake.Add(-1)
+		if announces, again := look(c.rolling); announces != c.announces || !again.Equal(wake) {
+			t.Errorf("%s a moment before: announces %v, looks again at %v", node, announces, again)
+		}
+		now = wake
+		if announces, again := look(c.rolling); announces == c.announces || !again.IsZero() {
+			t.Errorf("%s then: announces %v, looks again at %v", node, announces, again)
+		}
+	}
+}
+
+// TestWakesForTheFirst of all that a plan waits for.
+func TestWakesForTheFirst(t *testing.T) {
+	k := &compiler{plan: &Plan{}}
+	for _, after := range []time.Duration{3, 1, 2} {
+		k.wakeAt(epoch0().Add(after))
+	}
+	if got := k.plan.NextWake.Sub(epoch0()); got != 1 {
+		t.Errorf("it looks again in %v", got)
 	}
 }
