@@ -3,6 +3,7 @@ package balance_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,35 @@ func TestStickySessions(t *testing.T) {
 		if len(counts) != n {
 			t.Errorf("persistent %v: clients are on %d endpoints", persistent, len(counts))
 		}
+	}
+}
+
+// TestAnotherPodAtAnAddressKnowsNoSessions, and another backend of the same pods shares them
+// out in another way.
+func TestAnotherPodAtAnAddressKnowsNoSessions(t *testing.T) {
+	policy := sticky(balance.Cookie{Persistent: true})
+	s := set(5)
+	was := s.Arrange(policy, []byte("uid"), balance.CookieKey{})
+	next := &balance.Set{Endpoints: slices.Clone(s.Endpoints)}
+	next.Endpoints[2].Pod.Name = "the next"
+	is := next.Arrange(policy, []byte("uid"), balance.CookieKey{})
+	var p balance.Picker
+	for k := range uint64(100) {
+		home, cookie := visit(was, &p, "", k)
+		if _, kept := visit(is, &p, cookie, k); (kept == cookie) == (home == s.Endpoints[2].Addr) {
+			t.Fatalf("a client of %s gets the cookie %q for %q", home, kept, cookie)
+		}
+	}
+	hash := balance.Policy{Algorithm: balance.Hash, HashBy: "$request_uri"}
+	a, b := set(5).Arrange(hash, []byte("a"), balance.CookieKey{}), set(5).Arrange(hash, []byte("b"), balance.CookieKey{})
+	same := 0
+	for k := range 100 {
+		if at(a, &p, get(fmt.Sprint("/", k))) == at(b, &p, get(fmt.Sprint("/", k))) {
+			same++
+		}
+	}
+	if same > 50 {
+		t.Errorf("%d of 100 keys are at the same pod of two backends", same)
 	}
 }
 
@@ -212,6 +242,12 @@ func TestPolicyCheck(t *testing.T) {
 		{balance.Policy{Algorithm: balance.Hash, HashBy: "${uri"}, "no variable name"},
 		{balance.Policy{Algorithm: balance.Hash, HashBy: "$http_"}, "not known"},
 		{balance.Policy{Subset: 17}, "at most 16"},
+		{balance.Policy{Subset: 16}, ""},
+		{balance.Policy{Subset: -1}, "at most 16"},
+		{sticky(balance.Cookie{Path: "/~a", Domain: "a.example"}), ""},
+		{sticky(balance.Cookie{Path: "/a\x7f"}), "cannot stand in a cookie"},
+		{balance.Policy{HealthCheck: balance.HealthCheck{Failures: 1}}, "no path"},
+		{balance.Policy{SlowStart: -1}, "negative"},
 		{balance.Policy{MaxRequests: -1}, "negative"},
 	} {
 		if err := c.policy.Check(); fmt.Sprint(err) != c.want && (c.want == "" || err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -266,6 +302,16 @@ func TestHashKey(t *testing.T) {
 		y, okY := key.Hash(c.b)
 		if !okX || !okY || (x == y) != c.same {
 			t.Errorf("%s: %x (%v) and %x (%v), want them equal: %v", c.key, x, okX, y, okY, c.same)
+		}
+	}
+	safe := *a
+	safe.TLS = true
+	for _, c := range [][2]string{{"$scheme", "$scheme"}, {"a$host", "b$host"}, {"$host", "$host/"}} {
+		x, _ := balance.ParseHashKey(c[0])
+		y, _ := balance.ParseHashKey(c[1])
+		hash, _ := x.Hash(a)
+		if other, _ := y.Hash(&safe); hash == other {
+			t.Errorf("%s over HTTP and %s over HTTPS are the same", c[0], c[1])
 		}
 	}
 	key, _ := balance.ParseHashKey("user=$http_x_user_id")

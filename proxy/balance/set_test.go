@@ -126,6 +126,10 @@ func TestCompile(t *testing.T) {
 		text: service + slice("s", "- {addresses: [127.0.0.1]}\n- {addresses: [169.254.169.254]}\n- {addresses: [0.0.0.0]}\n- {addresses: [224.0.0.1]}\n- {addresses: [10.0.0.1]}\n"),
 		want: "10.0.0.1:8080",
 	}, {
+		name: "dangerous addresses in IPv6 clothes", port: http, refused: 3,
+		text: service + slice("s", "- {addresses: [\"::ffff:127.0.0.1\"]}\n- {addresses: [\"::ffff:169.254.169.254\"]}\n- {addresses: [\"::ffff:0.0.0.0\"]}\n- {addresses: [\"::ffff:10.0.0.1\"]}\n"),
+		want: "10.0.0.1:8080",
+	}, {
 		name: "loopback where it is allowed", port: http, options: balance.Options{AllowLoopback: true}, refused: 1,
 		text: service + slice("s", "- {addresses: [127.0.0.1]}\n- {addresses: [169.254.169.254]}\n"),
 		want: "127.0.0.1:8080",
