@@ -43,6 +43,14 @@ func TestAnswersToGRPC(t *testing.T) {
 	}
 }
 
+// TestMessagesAreEncoded: what HTTP/2 fields cannot hold, and no more.
+func TestMessagesAreEncoded(t *testing.T) {
+	const want = "a~ b%25%0A%1F%7F%C3%BC"
+	if got := string(appendMessage(nil, []byte("a~ b%\n\x1f\x7f\u00fc"))); got != want {
+		t.Errorf("%s, wanted %s", got, want)
+	}
+}
+
 // A pod that resets its stream instead of answering resets that of a gRPC client,
 // and of everybody's in the middle of a response.
 func TestResetPassesThrough(t *testing.T) {

@@ -117,3 +117,29 @@ func TestTheConnectionsWindowComesBack(t *testing.T) {
 		}
 	})
 }
+
+// TestRecentStreams: as many as may still be on their way are remembered, the oldest go first,
+// and a lower limit keeps the latest.
+func TestRecentStreams(t *testing.T) {
+	r := newRecent(10)
+	if r.most != leastRecent || newRecent(leastRecent).most != 2*leastRecent {
+		t.Errorf("%d are remembered", r.most)
+	}
+	const all = 3*leastRecent + 7
+	for i := range all {
+		r.add(uint32(2*i+1), i%3 == 0)
+		for _, have := range []int{i, max(0, i-leastRecent+1)} {
+			if found, reset := r.find(uint32(2*have + 1)); !found || reset != (have%3 == 0) {
+				t.Fatalf("after %d streams the one of %d: found %v, reset %v", i, have, found, reset)
+			}
+		}
+		if gone := i - leastRecent; gone >= 0 {
+			if found, _ := r.find(uint32(2*gone + 1)); found {
+				t.Fatalf("after %d streams the one of %d is remembered", i, gone)
+			}
+		}
+	}
+	if len(r.ids) != leastRecent || r.late != latePerStream*leastRecent {
+		t.Errorf("%d are remembered, and %d frames are free", len(r.ids), r.late)
+	}
+}
