@@ -171,19 +171,28 @@ func TestAskedAuthorities(t *testing.T) {
 	table := Compile(c, nil, crimeOptions())
 	pool := x509.NewCertPool()
 	pool.AddCert(root.Certificate)
-	for name, want := range map[string]struct {
+	type answer struct {
 		asked bool
 		pool  *x509.CertPool
-	}{
-		"one.test": {true, pool}, "ONE.test.": {true, pool}, "two.test": {true, nil}, "a.wild.test": {true, pool}, "b.wild.test": {true, nil},
-		"c.wild.test": {true, pool}, "wild.test": {}, "any.test": {true, nil}, "off.test": {}, "bad.test": {}, "nothing.test": {}, "": {},
-	} {
-		authorities, asked := table.ClientCAs(name)
-		if asked != want.asked || (authorities == nil) != (want.pool == nil) || authorities != nil && !authorities.Equal(want.pool) {
-			t.Errorf("%q: asked %v for %v", name, asked, authorities)
+	}
+	check := func(table *Table, wants map[string]answer) {
+		t.Helper()
+		for name, want := range wants {
+			authorities, asked := table.ClientCAs(name)
+			if asked != want.asked || (authorities == nil) != (want.pool == nil) || authorities != nil && !authorities.Equal(want.pool) {
+				t.Errorf("%q: asked %v for %v", name, asked, authorities)
+			}
 		}
 	}
+	check(table, map[string]answer{
+		"one.test": {true, pool}, "ONE.test.": {true, pool}, "two.test": {true, nil}, "a.wild.test": {true, pool}, "b.wild.test": {true, nil},
+		"c.wild.test": {true, pool}, "wild.test": {}, "any.test": {true, nil}, "off.test": {}, "bad.test": {}, "nothing.test": {}, "": {},
+	})
 	if !slices.ContainsFunc(table.Problems, func(p snapshot.Problem) bool { return strings.Contains(p.Message, "n/none does not exist") }) {
 		t.Errorf("nobody is told of the missing Secret: %v", table.Problems)
 	}
+	add("every", "", "auth-tls-secret", "ca") // whatever the host is, a request may be for it
+	check(Compile(c, nil, crimeOptions()), map[string]answer{
+		"nothing.test": {true, pool}, "": {true, pool}, "off.test": {true, pool}, "one.test": {true, nil}, "any.test": {true, nil},
+	})
 }
