@@ -1,6 +1,8 @@
 package balance_test
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +68,44 @@ func TestOutsidePort(t *testing.T) {
 	} {
 		if got, err := c.ref.Outside(svc); got != c.want || (err == nil) != (c.want != 0) {
 			t.Errorf("%v is %d, %v; want %d", c.ref, got, err, c.want)
+		}
+	}
+}
+
+// TestAddressesOutside: what a name may lead to, in whatever form DNS gives it. The rest is told
+// in order, and addresses that are given twice count once.
+func TestAddressesOutside(t *testing.T) {
+	svc := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "shop.example"}}
+	e := balance.External{Refuse: func(a netip.Addr) string {
+		if a == netip.MustParseAddr("10.0.0.9") {
+			return "it is a node"
+		}
+		return ""
+	}}
+	var refused []string
+	for _, text := range []string{
+		"10.0.0.2", "::ffff:10.0.0.1", "2001:db8::1", "10.0.0.2", // and no other
+		"::1", "::ffff:127.0.0.1", "127.0.0.1", "::ffff:169.254.169.254", "fe80::1", "64:ff9b::7f00:1", "fd00:ec2::254", "100.100.100.200",
+		"0.0.0.0", "::", "224.0.0.1", "ff02::1", "::ffff:10.0.0.9",
+	} {
+		a := netip.MustParseAddr(text)
+		if e.Addrs = append(e.Addrs, a); len(e.Addrs) > 4 {
+			refused = append(refused, a.Unmap().String())
+		}
+	}
+	s := balance.Compile(svc, nil, balance.PortRef{Number: 443}, "", "", balance.Options{External: e})
+	var got []string
+	for i := range s.Endpoints {
+		got = append(got, s.Endpoints[i].Addr.String())
+	}
+	if want := []string{"10.0.0.1:443", "10.0.0.2:443", "[2001:db8::1]:443"}; !slices.Equal(got, want) {
+		t.Errorf("it leads to %v, wanted %v", got, want)
+	}
+	slices.Sort(refused)
+	for i, a := range refused {
+		if i >= len(s.Refused) || !strings.HasPrefix(s.Refused[i], a+" of shop.example: ") {
+			t.Errorf("of %v these are refused: %q", refused, s.Refused)
+			break
 		}
 	}
 }
