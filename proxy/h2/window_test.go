@@ -34,6 +34,7 @@ func newSender(c *client) *sender {
 				}
 			case *http2.GoAwayFrame:
 				s.fault <- f.ErrCode.String()
+				return
 			}
 		}
 	}()

@@ -91,6 +91,34 @@ func TestHostOwnership(t *testing.T) {
 	}
 }
 
+// TestAliasBesideACertificate: who only shows a certificate for a host keeps nobody's alias or
+// redirect from serving it, and who has a rule for it does.
+func TestAliasBesideACertificate(t *testing.T) {
+	shows := plainIngress("shows", "z.test", "s", "/")
+	shows.Namespace = "a"
+	shows.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"x.test"}}}
+	empty := plainIngress("empty", "x.test", "s")
+	empty.Namespace = "a"
+	for name, c := range map[string]struct {
+		more []snapshot.Object
+		want string // the namespace that answers for x.test; "": none
+	}{
+		"nothing else":         {nil, "b"},
+		"a certificate":        {[]snapshot.Object{shows}, "b"},
+		"a rule":               {owned("a x.test /a"), ""},
+		"a rule without paths": {[]snapshot.Object{empty}, ""},
+	} {
+		table := route.Compile(snapshot.Of(append(owned("a w.test /", "b y.test / x.test"), c.more...)...), nil, route.Options{})
+		got := ""
+		if r := match(table, "x.test", "/"); r != nil && !r.NoRule {
+			got = r.Owner.Namespace
+		}
+		if got != c.want {
+			t.Errorf("%s: %q answers, wanted %q", name, got, c.want)
+		}
+	}
+}
+
 // TestHostOwnershipOfCertificates: a certificate for a host of others is not taken.
 func TestHostOwnershipOfCertificates(t *testing.T) {
 	objects := owned("a x.test /")

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -24,7 +25,13 @@ func TestSameReferences(t *testing.T) {
 				Service: &networkingv1.IngressServiceBackend{Name: "shop", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}}}}}
 		return in
 	}
-	first := Compile(snapshot.Of(shop("/a", "cert", "users")), nil, Options{})
+	first := Compile(snapshot.Of(shop("/a", "cert", "users")), nil, Options{DefaultCertificate: snapshot.Key{Namespace: "b", Name: "default"}})
+	secrets := first.Secrets()
+	slices.SortFunc(secrets, snapshot.Key.Compare)
+	if want := []snapshot.Key{{Namespace: "a", Name: "cert"}, {Namespace: "a", Name: "users"}, {Namespace: "b", Name: "default"}}; !slices.Equal(secrets, want) {
+		t.Errorf("named are %v, wanted %v", secrets, want)
+	}
+	first = Compile(snapshot.Of(shop("/a", "cert", "users")), nil, Options{})
 	for _, c := range []struct {
 		name string
 		now  *networkingv1.Ingress
