@@ -57,8 +57,15 @@ func TestGenerationsCountPerKind(t *testing.T) {
 	if c := b.Without(Service, Key{"ns", "web"}); !c.Changed(b, Service) || c.Services.Len() != 0 || b.Services.Len() != 1 {
 		t.Error("a removal was not told, or reached back into the old snapshot")
 	}
-	if c := b.WithFaults([]Problem{{Reason: "Unreadable"}}); !c.Changed(b, Faults) {
-		t.Error("a fault was not told")
+	if c := b.WithFaults([]Problem{{Reason: "Unreadable"}}); !c.Changed(b, Faults) || c.Changed(b, Service) || len(c.Faults) != 1 || c.IsStale() || len(b.Faults) > 0 {
+		t.Errorf("a fault was not told, or too much: %v", c.Faults)
+	}
+	if c := b.WithFaults([]Problem{{Reason: "Unreadable"}, {Reason: Unreachable}}); !c.IsStale() || c.WithFaults(nil).IsStale() {
+		t.Error("whether the API server is reached is not known")
+	}
+	others := Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n3"}}).Nodes
+	if c := b.WithNodes(others, 77); c.Generation(Node) != 77 || c.Nodes.Len() != 2 || b.Nodes.Len() != 1 || !c.Changed(b, Node) || c.Changed(b, Service) {
+		t.Errorf("%d Nodes of others in generation %d", c.Nodes.Len(), c.Generation(Node))
 	}
 }
 

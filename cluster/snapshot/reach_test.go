@@ -25,6 +25,10 @@ func TestReachTellsMissingFromUnread(t *testing.T) {
 		}
 		if back := seen.WithoutReach(Secret, part); back.Reach(Secret).Covers(shop) || back.Reach(Secret) != c.Reach(Secret) {
 			t.Errorf("%q is read no more, and covered", part)
+		} else if !back.Changed(seen, Secret) || back.Changed(seen, ConfigMap) {
+			t.Errorf("%q is read no more, and who reads Secrets is not told", part)
+		} else if again := back.WithoutReach(Secret, part); again != back {
+			t.Errorf("%q is read no more, twice: that is news", part)
 		}
 	}
 }
