@@ -115,7 +115,7 @@ func (m *Migration) configMap(s *source) error {
 		return fmt.Errorf("config: %w", err)
 	}
 	for _, l := range left {
-		m.note("%s: config: %s", s, l)
+		m.note("%s: config: %s", s, strings.TrimPrefix(l, "spec."))
 	}
 	var all []error
 	for _, p := range config.AddressPools {

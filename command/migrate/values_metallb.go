@@ -61,7 +61,7 @@ func loadBalancerClass(c *ChartValues, at string, value any) {
 	c.note("%s: while MetalLB runs as well, both would take Services of class %v; name another until it is gone", at, value)
 }
 
-func logLevel(c *ChartValues, _ string, value any) {
+func logLevel(c *ChartValues, at string, value any) {
 	switch value {
 	case "debug", "info", "warn", "error":
 		c.set("log.level", value)
@@ -69,6 +69,8 @@ func logLevel(c *ChartValues, _ string, value any) {
 		c.set("log.level", "debug")
 	case "none":
 		c.set("log.level", "error")
+	default:
+		c.note("%s: log.level is debug, info, warn or error", at)
 	}
 }
 

@@ -102,3 +102,19 @@ func FuzzReadChart(f *testing.F) {
 		}
 	})
 }
+
+func TestLogLevelsOfMetalLB(t *testing.T) {
+	for level, want := range map[string]string{
+		"all": "log:\n  level: debug\n", "debug": "log:\n  level: debug\n", "info": "log:\n  level: info\n", "warn": "log:\n  level: warn\n",
+		"error": "log:\n  level: error\n", "none": "log:\n  level: error\n", "loud": "# speaker.logLevel: log.level is debug, info, warn or error\n{}\n",
+	} {
+		values, err := ReadChart(MetalLBChart, []byte("speaker: {logLevel: "+level+"}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		if err := values.WriteYAML(&got); err != nil || got.String() != want {
+			t.Errorf("%s: %q, %v; wanted %q", level, got.String(), err, want)
+		}
+	}
+}
