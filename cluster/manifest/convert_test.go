@@ -133,6 +133,26 @@ status:
   availableIPv6: 0
 `,
 		read: func(t *testing.T, s string) snapshot.Object { return one[*v1alpha1.IPAddressPool](t, s) },
+	}, {
+		name: "Service of no type",
+		text: "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}",
+		want: "metadata:\n  name: a\n  namespace: default\nspec:\n  ipFamilies:\n  - IPv4\n  ipFamilyPolicy: SingleStack\n  ports:\n  - port: 80\n    protocol: TCP\n    targetPort: 80\n  type: ClusterIP\nstatus:\n  loadBalancer: {}\n",
+		read: func(t *testing.T, s string) snapshot.Object { return one[*corev1.Service](t, s) },
+	}, {
+		name: "Service on ports of nodes",
+		text: "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: NodePort}",
+		want: "metadata:\n  name: a\n  namespace: default\nspec:\n  externalTrafficPolicy: Cluster\n  ipFamilies:\n  - IPv4\n  ipFamilyPolicy: SingleStack\n  type: NodePort\nstatus:\n  loadBalancer: {}\n",
+		read: func(t *testing.T, s string) snapshot.Object { return one[*corev1.Service](t, s) },
+	}, {
+		name: "BGPAdvertisement",
+		text: "apiVersion: quayside.io/v1alpha1\nkind: BGPAdvertisement\nmetadata: {name: a}",
+		want: "metadata:\n  name: a\nspec:\n  aggregationLength: 32\n  aggregationLengthV6: 128\n",
+		read: func(t *testing.T, s string) snapshot.Object { return one[*v1alpha1.BGPAdvertisement](t, s) },
+	}, {
+		name: "BGPPeer",
+		text: "apiVersion: quayside.io/v1alpha1\nkind: BGPPeer\nmetadata: {name: a}\nspec: {myASN: 1, peerASN: 2, peerAddress: 192.0.2.1}",
+		want: "metadata:\n  name: a\nspec:\n  myASN: 1\n  peerASN: 2\n  peerAddress: 192.0.2.1\n  peerPort: 179\n",
+		read: func(t *testing.T, s string) snapshot.Object { return one[*v1alpha1.BGPPeer](t, s) },
 	}} {
 		t.Run(row.name, func(t *testing.T) {
 			if d := cmp.Diff(row.want, asYAML(t, row.read(t, row.text))); d != "" {

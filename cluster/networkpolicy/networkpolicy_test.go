@@ -66,6 +66,8 @@ func TestLetsInAndOut(t *testing.T) {
 		"a name of another protocol":                  {all + `[{ports: [{port: dns}]}]`, friend, Port{53, "TCP"}, false},
 		"every port of a protocol":                    {all + `[{ports: [{protocol: UDP}]}]`, friend, Port{9, "UDP"}, true},
 		"a range of ports":                            {all + `[{ports: [{port: 8000, endPort: 8080}]}]`, friend, Port{8080, "TCP"}, true},
+		"the first of a range":                        {all + `[{ports: [{port: 8080, endPort: 8090}]}]`, friend, Port{8080, "TCP"}, true},
+		"before the range":                            {all + `[{ports: [{port: 8081, endPort: 8090}]}]`, friend, Port{8080, "TCP"}, false},
 		"behind the range":                            {all + `[{ports: [{port: 8000, endPort: 8079}]}]`, friend, Port{8080, "TCP"}, false},
 		"a rule's port and peer belong together":      {all + `[{ports: [{port: 1}]}, {from: [{podSelector: {matchLabels: {app: web}}}]}]`, friend, Port{8080, "TCP"}, false},
 		"an unreadable range contains nobody":         {all + `[{from: [{ipBlock: {cidr: 10.2/16}}]}]`, stranger, Port{8080, "TCP"}, false},
