@@ -183,9 +183,9 @@ func TestWitnesses(t *testing.T) {
 	for nodes, want := range map[int]int{3: 2, maxWitnesses + 1: maxWitnesses, 2 * maxWitnesses: maxWitnesses + 1} {
 		m := alone(t)
 		m.world.Cluster = snapshot.Of(objects.Fleet(nodes)...)
-		last := fmt.Sprintf("n%d", 0)
+		var last string
 		for _, p := range m.nodes().peers {
-			last = p.Name // the last in order
+			last = p.Name
 		}
 		q := &Inquiry{Takes: map[netip.Addr]announce.Take{netip.MustParseAddr(objects.VIP(0)): {From: last}}, Nodes: map[string]netip.Addr{}, Losers: map[string]netip.Addr{}}
 		m.nameWitnesses(q)
