@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/speaker/announce"
 	"quayside.io/test/objects"
@@ -233,6 +236,33 @@ func TestAFindingIsRecorded(t *testing.T) {
 		_, silent := m.lan.silent[a]
 		if deferred == (c.want == Taken) || silent != (c.want == Unasked) {
 			t.Errorf("%s: deferred %v, known to be silent %v", name, deferred, silent)
+		}
+	}
+}
+
+// TestARememberedClaimIsRenewed: a Service comes to an address on which gossip knows a claim of
+// this node, for another Service that is gone. That was made under preferences of which nobody
+// knows, so the node says so, and a node that is preferred now may take the address.
+func TestARememberedClaimIsRenewed(t *testing.T) {
+	a := netip.MustParseAddr(objects.VIP(0))
+	edge := &v1alpha1.L2Advertisement{}
+	edge.Name = "edge"
+	edge.Spec.PreferredNodeSelectors = []v1alpha1.PreferredNode{{Weight: 10, Preference: metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}}}
+	gold := objects.Node(2)
+	gold.Labels = map[string]string{"tier": "gold"}
+	for _, gone := range []bool{true, false} {
+		m, w := together(edge, gold, holder("n1", ownMAC, objects.VIP(0), 2))
+		all := w.Cluster
+		w.Members.Claims[a] = announce.Claim{Epoch: 2, Node: "n1"}
+		if gone { // the process knew the address, and it is away for a moment
+			m.Step(began(), w)
+			w.Cluster = w.Cluster.Without(snapshot.Service, snapshot.Key{Namespace: "default", Name: "s0"}).Without(snapshot.SpeakerStatus, snapshot.Key{Name: "n1"})
+			m.Step(began().Add(time.Second), w)
+			w.Cluster = all.Without(snapshot.SpeakerStatus, snapshot.Key{Name: "n1"})
+		}
+		m.Step(began().Add(2*time.Second), w)
+		if got := m.plan.L2.Answers[a]; got.Epoch != 2 || (got.Preference == "renewed") != gone {
+			t.Errorf("after the Service was gone, %v: it answers %+v", gone, got)
 		}
 	}
 }
