@@ -3,6 +3,7 @@ package announce
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,7 +76,8 @@ func TestSomebodyStepsIn(t *testing.T) {
 	}
 }
 
-// A node that the others come before waits for each of them.
+// A node that the others come before waits for each of them, in the order in which they follow
+// each other when one after the other dies.
 func TestWhoIsFurtherBackWaitsLonger(t *testing.T) {
 	a := netip.MustParseAddr("10.0.0.9")
 	objects := []snapshot.Object{lanPool("10.0.0.0/24"), &v1alpha1.L2Advertisement{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}, sharer("a", 80)}
@@ -86,10 +88,18 @@ func TestWhoIsFurtherBackWaitsLonger(t *testing.T) {
 	}
 	objects[2].(*corev1.Service).Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: a.String()}}
 	c := snapshot.Of(objects...).WithFaults([]snapshot.Problem{{Reason: snapshot.Unreachable}})
-	waits := map[time.Duration]int{}
+	waits, of := map[time.Duration]int{}, map[string]time.Duration{}
 	for _, me := range names {
 		p := Compile(c, me, View{Alive: living(names...)}, epoch0(), Options{})
-		waits[p.Wake(epoch0())]++
+		of[me] = p.Wake(epoch0())
+		waits[of[me]]++
+	}
+	for alive, n := names, 0; n < 4; n++ {
+		next := Compile(c, "", View{Alive: living(alive...)}, epoch0(), Options{}).L2.Owners.Of(a)
+		if of[next] != time.Duration(n)*StepIn {
+			t.Errorf("%s is number %d to follow, and waits for %v", next, n, of[next])
+		}
+		alive = slices.DeleteFunc(slices.Clone(alive), func(name string) bool { return name == next })
 	}
 	if waits[0] != 1 || waits[StepIn] != 1 || waits[2*StepIn] != 1 || waits[3*StepIn] != 1 || waits[4*StepIn] != 4 {
 		t.Errorf("waits: %v", waits)
