@@ -110,12 +110,12 @@ func (m *Migration) configMap(s *source) error {
 		BFDProfiles  []json.RawMessage `json:"bfdProfiles"`
 		Communities  map[string]string `json:"bgpCommunities"`
 	}
-	left, err := read(asJSON, &config)
+	left, err := readFrom("", asJSON, &config)
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
 	for _, l := range left {
-		m.note("%s: config: %s", s, strings.TrimPrefix(l, "spec."))
+		m.note("%s: config: %s", s, l)
 	}
 	var all []error
 	for _, p := range config.AddressPools {

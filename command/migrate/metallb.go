@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	kjson "sigs.k8s.io/json"
 
@@ -61,19 +62,27 @@ func specs() map[string]func() any {
 
 // read decodes a spec and returns a note for each field that we do not have.
 func read(spec json.RawMessage, into any) (left []string, err error) {
-	if len(spec) == 0 {
+	if left, err = readFrom("spec.", spec, into); err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	return left, nil
+}
+
+// readFrom is read of whatever stands at that place, which the notes name before the fields.
+func readFrom(at string, text json.RawMessage, into any) (left []string, err error) {
+	if len(text) == 0 {
 		return nil, nil
 	}
-	strict, err := kjson.UnmarshalStrict(spec, into)
+	strict, err := kjson.UnmarshalStrict(text, into)
 	if err != nil {
-		return nil, fmt.Errorf("spec: %w", err)
+		return nil, err
 	}
 	for _, err := range strict {
 		var field kjson.FieldError
 		if errors.As(err, &field) {
-			left = append(left, fmt.Sprintf("spec.%s has no equivalent here and is left out", field.FieldPath()))
+			left = append(left, at+field.FieldPath()+" has no equivalent here and is left out")
 		} else {
-			left = append(left, fmt.Sprintf("spec: %v", err))
+			left = append(left, strings.TrimSuffix(at, ".")+": "+err.Error())
 		}
 	}
 	return left, nil
