@@ -14,6 +14,25 @@ import (
 	"quayside.io/cluster/snapshot"
 )
 
+// ingressClass is an IngressClass that is so many hours old.
+func ingressClass(name, controller string, hours int, isDefault bool) *networkingv1.IngressClass {
+	ic := &networkingv1.IngressClass{Spec: networkingv1.IngressClassSpec{Controller: controller}}
+	ic.Name, ic.CreationTimestamp = name, metav1.NewTime(time.Unix(1_700_000_000, 0).Add(-time.Duration(hours)*time.Hour))
+	if isDefault {
+		ic.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
+	}
+	return ic
+}
+
+// asks is an Ingress that names a class by the field or by the annotation, or none.
+func asks(namespace, field, annotation string) *networkingv1.Ingress {
+	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Annotations: map[string]string{ingressclass.LegacyAnnotation: annotation}}}
+	if field != "" {
+		ing.Spec.IngressClassName = &field
+	}
+	return ing
+}
+
 // A class that is adopted by its name is served whether or not its IngressClass has gone with
 // the chart of ingress-nginx, and not if it is somebody else's by now.
 func TestClassesByName(t *testing.T) {
@@ -34,35 +53,16 @@ func TestClassesByName(t *testing.T) {
 	} {
 		all := snapshot.Of()
 		if c.controller != "" {
-			all = snapshot.Of(&networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "public"}, Spec: networkingv1.IngressClassSpec{Controller: c.controller}})
+			all = snapshot.Of(ingressClass("public", c.controller, 1, false))
 		}
-		classes, public := ingressclass.Select(&all.Stores, c.rules), "public"
-		if got, served := classes.Of(&networkingv1.Ingress{Spec: networkingv1.IngressSpec{IngressClassName: &public}}); served != c.served || got != c.want {
+		classes := ingressclass.Select(&all.Stores, c.rules)
+		if got, served := classes.Of(asks("", "public", "")); served != c.served || got != c.want {
 			t.Errorf("%s: served: %v as %+v, want %v as %+v", c.name, served, got, c.served, c.want)
 		}
 	}
 	if a := (ingressclass.Rules{AdoptNames: []string{"a"}}); a.Equal(ingressclass.Rules{}) || !a.Equal(a) {
 		t.Error("rules with other names are equal")
 	}
-}
-
-// ingressClass is an IngressClass that is so many hours old.
-func ingressClass(name, controller string, hours int, isDefault bool) *networkingv1.IngressClass {
-	ic := &networkingv1.IngressClass{Spec: networkingv1.IngressClassSpec{Controller: controller}}
-	ic.Name, ic.CreationTimestamp = name, metav1.NewTime(time.Unix(1_700_000_000, 0).Add(-time.Duration(hours)*time.Hour))
-	if isDefault {
-		ic.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
-	}
-	return ic
-}
-
-// asks is an Ingress that names a class by the field or by the annotation, or none.
-func asks(namespace, field, annotation string) *networkingv1.Ingress {
-	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Annotations: map[string]string{ingressclass.LegacyAnnotation: annotation}}}
-	if field != "" {
-		ing.Spec.IngressClassName = &field
-	}
-	return ing
 }
 
 // TestWhoseAnIngressIs by the classes there are, the names that it gives and the default.

@@ -68,6 +68,12 @@ status: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}
 	}
 }
 
+// object is one of a kind that a table names.
+func object[O snapshot.Object](t *testing.T, text string) snapshot.Object {
+	t.Helper()
+	return one[O](t, text)
+}
+
 func TestDefaultsOfTheServer(t *testing.T) {
 	for _, row := range []struct {
 		name, text, want string
@@ -94,7 +100,7 @@ spec:
 status:
   loadBalancer: {}
 `,
-		read: func(t *testing.T, s string) snapshot.Object { return one[*corev1.Service](t, s) },
+		read: object[*corev1.Service],
 	}, {
 		name: "EndpointSlice",
 		text: "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: a}\naddressType: IPv4\nendpoints: [{addresses: [127.0.0.1]}]\nports: [{port: 80}]",
@@ -111,12 +117,12 @@ ports:
   port: 80
   protocol: TCP
 `,
-		read: func(t *testing.T, s string) snapshot.Object { return one[*discoveryv1.EndpointSlice](t, s) },
+		read: object[*discoveryv1.EndpointSlice],
 	}, {
 		name: "Secret",
 		text: "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {key: value}",
 		want: "data:\n  key: dmFsdWU=\nmetadata:\n  name: a\n  namespace: default\ntype: Opaque\n",
-		read: func(t *testing.T, s string) snapshot.Object { return one[*corev1.Secret](t, s) },
+		read: object[*corev1.Secret],
 	}, {
 		name: "IPAddressPool",
 		text: "apiVersion: quayside.io/v1alpha1\nkind: IPAddressPool\nmetadata: {name: p, namespace: metallb-system}\nspec: {addresses: [192.0.2.0/24]}",
@@ -132,27 +138,27 @@ status:
   availableIPv4: 0
   availableIPv6: 0
 `,
-		read: func(t *testing.T, s string) snapshot.Object { return one[*v1alpha1.IPAddressPool](t, s) },
+		read: object[*v1alpha1.IPAddressPool],
 	}, {
 		name: "Service of no type",
 		text: "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}",
 		want: "metadata:\n  name: a\n  namespace: default\nspec:\n  ipFamilies:\n  - IPv4\n  ipFamilyPolicy: SingleStack\n  ports:\n  - port: 80\n    protocol: TCP\n    targetPort: 80\n  type: ClusterIP\nstatus:\n  loadBalancer: {}\n",
-		read: func(t *testing.T, s string) snapshot.Object { return one[*corev1.Service](t, s) },
+		read: object[*corev1.Service],
 	}, {
 		name: "Service on ports of nodes",
 		text: "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: NodePort}",
 		want: "metadata:\n  name: a\n  namespace: default\nspec:\n  externalTrafficPolicy: Cluster\n  ipFamilies:\n  - IPv4\n  ipFamilyPolicy: SingleStack\n  type: NodePort\nstatus:\n  loadBalancer: {}\n",
-		read: func(t *testing.T, s string) snapshot.Object { return one[*corev1.Service](t, s) },
+		read: object[*corev1.Service],
 	}, {
 		name: "BGPAdvertisement",
 		text: "apiVersion: quayside.io/v1alpha1\nkind: BGPAdvertisement\nmetadata: {name: a}",
 		want: "metadata:\n  name: a\nspec:\n  aggregationLength: 32\n  aggregationLengthV6: 128\n",
-		read: func(t *testing.T, s string) snapshot.Object { return one[*v1alpha1.BGPAdvertisement](t, s) },
+		read: object[*v1alpha1.BGPAdvertisement],
 	}, {
 		name: "BGPPeer",
 		text: "apiVersion: quayside.io/v1alpha1\nkind: BGPPeer\nmetadata: {name: a}\nspec: {myASN: 1, peerASN: 2, peerAddress: 192.0.2.1}",
 		want: "metadata:\n  name: a\nspec:\n  myASN: 1\n  peerASN: 2\n  peerAddress: 192.0.2.1\n  peerPort: 179\n",
-		read: func(t *testing.T, s string) snapshot.Object { return one[*v1alpha1.BGPPeer](t, s) },
+		read: object[*v1alpha1.BGPPeer],
 	}} {
 		t.Run(row.name, func(t *testing.T) {
 			if d := cmp.Diff(row.want, asYAML(t, row.read(t, row.text))); d != "" {

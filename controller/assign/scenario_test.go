@@ -3,7 +3,6 @@ package assign_test
 import (
 	"flag"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -87,8 +86,8 @@ func TestScenarios(t *testing.T) {
 func checkHoldings(t *testing.T, c *snapshot.Cluster, plan *assign.Plan) {
 	t.Helper()
 	for _, svc := range c.Services.Sorted() {
-		for _, in := range svc.Status.LoadBalancer.Ingress {
-			if a, err := netip.ParseAddr(in.IP); err == nil && !slices.ContainsFunc(plan.Holdings, func(h assign.Holding) bool {
+		for _, a := range statusOf(svc) {
+			if !slices.ContainsFunc(plan.Holdings, func(h assign.Holding) bool {
 				return h.Service == snapshot.KeyOf(svc) && h.Address == a.Unmap() && !h.Pending
 			}) {
 				t.Errorf("%s has %v, and does not hold it", snapshot.KeyOf(svc), a)

@@ -48,10 +48,7 @@ func TestNamesOutside(t *testing.T) {
 		}
 		table := route.Compile(snapshot.Of(svc, ing), nil, c.options)
 		r := match(table, "a.test", "/")
-		told := ""
-		for _, p := range table.Problems {
-			told += p.Message + "\n"
-		}
+		told := messages(table)
 		if r == nil || (r.Backend < 0) != (c.why != "") || !strings.Contains(told, c.why) || c.why == "" && told != "" {
 			t.Errorf("%q, port %v: closed %v, told %q; wanted %q", c.name, c.port, r != nil && r.Backend < 0, told, c.why)
 		} else if c.why == "" {

@@ -18,11 +18,7 @@ func authenticated(host string, with map[string]string) (*route.Route, string) {
 		ing.Annotations[route.NginxPrefix+key] = value
 	}
 	table := route.Compile(snapshot.Of(plainService("s"), ing), nil, route.Options{})
-	var told strings.Builder
-	for _, p := range table.Problems {
-		fmt.Fprintln(&told, p.Message)
-	}
-	return match(table, "a.test", "/"), told.String()
+	return match(table, "a.test", "/"), messages(table)
 }
 
 // TestNoClientChoosesWhomToAsk: where a rule is for every host, the host that a client names

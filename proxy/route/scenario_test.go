@@ -299,6 +299,15 @@ func match(t *route.Table, host, path string) *route.Route {
 	return stdcmp.Or(guard, found)
 }
 
+// messages are what the owners of objects are told, a line each.
+func messages(t *route.Table) string {
+	var told strings.Builder
+	for _, p := range t.Problems {
+		fmt.Fprintln(&told, p.Message)
+	}
+	return told.String()
+}
+
 // TestEveryRequestOfAScenarioIsReadable keeps the scenario files honest: a line
 // that is neither blank, comment nor request would be passed over.
 func TestEveryRequestOfAScenarioIsReadable(t *testing.T) {

@@ -108,7 +108,7 @@ func TestADeafNodeThatAnswersKeepsItsAddress(t *testing.T) {
 		if _, taken := out.LAN.Addresses[a]; taken != c.taken {
 			t.Errorf("%s: taken: %v", c.name, taken)
 		}
-		if asks := slices.ContainsFunc(out.Ask, func(q *Inquiry) bool { _, ok := q.Takes[a]; return ok }); asks {
+		if asksFor(out, a) {
 			t.Errorf("%s: it asks again at once", c.name)
 		}
 		if again := max(0, m.lan.deferred[a].until.Sub(m.now)); again != c.again {

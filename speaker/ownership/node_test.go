@@ -1,6 +1,8 @@
 package ownership
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,6 +24,11 @@ func alone(t *testing.T, more ...snapshot.Object) *Machine {
 		Members: &Members{Alive: map[string]struct{}{"n1": {}}, Settled: true},
 	}
 	return m
+}
+
+// asksFor reports whether the LAN is to be asked about an address.
+func asksFor(out *Output, a netip.Addr) bool {
+	return slices.ContainsFunc(out.Ask, func(q *Inquiry) bool { _, asked := q.Takes[a]; return asked })
 }
 
 // told are the Events of the step so far.

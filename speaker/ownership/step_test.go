@@ -128,7 +128,7 @@ func TestWhatWasCutIsAskedFor(t *testing.T) {
 		if _, answers := out.LAN.Addresses[a]; answers {
 			t.Error("it answers before it has asked")
 		}
-		if !slices.ContainsFunc(out.Ask, func(q *Inquiry) bool { _, ok := q.Takes[a]; return ok }) {
+		if !asksFor(out, a) {
 			t.Errorf("it asks %+v", out.Ask)
 		}
 	}

@@ -73,6 +73,15 @@ func (a Action) String() string {
 	return name
 }
 
+// does plays an event and returns what the machine does then, in words.
+func (m *Machine) does(now time.Time, e Event) string {
+	var did []string
+	for _, a := range m.Step(now, e) {
+		did = append(did, a.String())
+	}
+	return strings.Join(did, "; ")
+}
+
 func rewrite() bool {
 	return flag.Lookup("update") != nil && flag.Lookup("update").Value.String() == "true"
 }
@@ -93,11 +102,8 @@ func TestEveryStateKnowsEveryEvent(t *testing.T) {
 			if e.Kind == Tick {
 				now = now.Add(time.Hour)
 			}
-			var did []string
-			for _, a := range m.Step(now, e) {
-				did = append(did, a.String())
-			}
-			fmt.Fprintf(&table, "%v, %v, %v: %s\n", s, e.Kind, m.State(), strings.Join(did, "; "))
+			did := m.does(now, e)
+			fmt.Fprintf(&table, "%v, %v, %v: %s\n", s, e.Kind, m.State(), did)
 		}
 	}
 	path := filepath.Join("testdata", "transitions.txt")
