@@ -122,19 +122,20 @@ func parseIdle(w *globalOptions, value string) error {
 	return err
 }
 
-// parseKeptFor reads a time of nginx: a number with a unit, of seconds without.
 func parseKeptFor(of func(*Connections) *time.Duration) func(w *globalOptions, value string) error {
-	return func(w *globalOptions, value string) error {
-		d, err := time.ParseDuration(value)
-		if n, bare := strconv.Atoi(value); bare == nil {
-			d, err = time.Duration(n)*time.Second, nil
-		}
-		if err != nil || d < time.Second || d > 24*time.Hour {
-			return fmt.Errorf("%q is no time from 1s to 24h", value)
-		}
-		*of(&w.kept) = d
-		return nil
+	return func(w *globalOptions, value string) error { return set(of(&w.kept), value, parseTime) }
+}
+
+// parseTime reads a time of nginx: a number with a unit, of seconds without.
+func parseTime(value string) (time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if n, bare := strconv.Atoi(value); bare == nil {
+		d, err = time.Duration(n)*time.Second, nil
 	}
+	if err != nil || d < time.Second || d > 24*time.Hour {
+		return 0, fmt.Errorf("%q is no time from 1s to 24h", value)
+	}
+	return d, nil
 }
 
 // parseKeepAlive reads keep-alive, of which 0 is a connection for each request.
@@ -147,17 +148,12 @@ func parseKeepAlive(w *globalOptions, value string) error {
 }
 
 func parseProxyProtocol(w *globalOptions, value string) error {
-	on, err := parseBool(value)
-	w.proxyProtocol.on = err == nil && on
-	return err
+	return set(&w.proxyProtocol.on, value, parseBool)
 }
 
 // parseHeaderTimeout reads how long a PROXY header may take.
 func parseHeaderTimeout(w *globalOptions, value string) error {
-	var c globalOptions
-	err := parseKeptFor(func(c *Connections) *time.Duration { return &c.Waits.Head })(&c, value)
-	w.proxyProtocol.timeout = c.kept.Waits.Head
-	return err
+	return set(&w.proxyProtocol.timeout, value, parseTime)
 }
 
 // proxyOptions are the keys of PROXY headers.

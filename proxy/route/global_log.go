@@ -20,9 +20,8 @@ func parseLogFormat(w *globalOptions, value string) error {
 	return nil
 }
 
-func parseLogEscape(w *globalOptions, value string) (err error) {
-	w.log.json, err = parseBool(value)
-	return err
+func parseLogEscape(w *globalOptions, value string) error {
+	return set(&w.log.json, value, parseBool)
 }
 
 func parseLogOff(w *globalOptions, value string) error {
@@ -76,9 +75,7 @@ func (w *globalOptions) logsWhere() {
 }
 
 func parseRequestID(w *globalOptions, value string) error {
-	on, err := parseBool(value)
-	w.front.NoRequestID = err == nil && !on
-	return err
+	return set(&w.front.NoRequestID, value, parseOff)
 }
 
 // parsePlaces asks for what the process is started with.

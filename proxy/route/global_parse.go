@@ -36,26 +36,26 @@ func parseTrusting(w *globalOptions, value string) error {
 }
 
 func parseForwardedHeaders(w *globalOptions, value string) error {
-	w.hosting, _ = parseBool(value) // of which the next says what is wrong
+	if err := set(&w.hosting, value, parseBool); err != nil {
+		return err
+	}
 	return parseTrusting(w, value)
 }
 
-func parseTrusted(f *filter.Front, value string) (err error) {
-	f.Trusted, err = parsePrefixes(value)
-	return err
+func parseTrusted(f *filter.Front, value string) error {
+	return set(&f.Trusted, value, parsePrefixes)
 }
 
-func parseForwardedFor(f *filter.Front, value string) (err error) {
-	f.ForwardedFor, err = parseToken(value)
+func parseForwardedFor(f *filter.Front, value string) error {
+	err := set(&f.ForwardedFor, value, parseToken)
 	if strings.EqualFold(value, "X-Forwarded-For") {
 		f.ForwardedFor = ""
 	}
 	return err
 }
 
-func parseBlockCIDRs(f *filter.Front, value string) (err error) {
-	f.BlockCIDRs, err = parsePrefixes(value)
-	return err
+func parseBlockCIDRs(f *filter.Front, value string) error {
+	return set(&f.BlockCIDRs, value, parsePrefixes)
 }
 
 // parsePatterns reads a list of what nginx's map takes: values in any letter case,
@@ -89,11 +89,7 @@ func parsePatterns(of func(*filter.Front) *filter.Patterns) func(f *filter.Front
 
 // parseGlobalAllow reads the allow list, which an annotation replaces.
 func parseGlobalAllow(s *settings, value string) error {
-	list, err := parsePrefixes(value)
-	if err == nil {
-		s.access().Allow = list
-	}
-	return err
+	return set(&s.access().Allow, value, parsePrefixes)
 }
 
 func parseRetryAll(s *settings, value string) error {
@@ -117,13 +113,13 @@ func parseStatusOf(of func(*settings) *int) func(s *settings, value string) erro
 
 // parseLimitKey reads what clients are counted by. Their address may be asked for by
 // several names.
-func parseLimitKey(s *settings, value string) (err error) {
+func parseLimitKey(s *settings, value string) error {
 	value = strings.ReplaceAll(value, "$binary_remote_addr", "$remote_addr")
-	s.limitKey = nil
-	if value != "$remote_addr" && value != "$the_real_ip" {
-		s.limitKey, err = s.template(value)
+	if value == "$remote_addr" || value == "$the_real_ip" {
+		s.limitKey = nil
+		return nil
 	}
-	return err
+	return set(&s.limitKey, value, s.template)
 }
 
 func parseTLSCode(s *settings, value string) error {
@@ -154,17 +150,12 @@ func parsePaths(of func(*settings) *[]string) func(s *settings, value string) er
 // parseToggle reads what is on or off.
 func parseToggle(of func(*settings) *bool) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		on, err := parseBool(value)
-		if err == nil {
-			*of(s) = on
-		}
-		return err
+		return set(of(s), value, parseBool)
 	}
 }
 
-func parseHSTSMaxAge(s *settings, value string) (err error) {
-	s.tls.hsts.maxAge, err = parseCount(value, 1<<31-1)
-	return err
+func parseHSTSMaxAge(s *settings, value string) error {
+	return set(&s.tls.hsts.maxAge, value, count(1<<31-1))
 }
 
 func parseHidden(s *settings, value string) error {
@@ -199,9 +190,7 @@ func parseRiskLevel(s *settings, value string) error {
 }
 
 func parseAllowSnippets(s *settings, value string) error {
-	on, err := parseBool(value)
-	s.gate.noSnippets = err == nil && !on
-	return err
+	return set(&s.gate.noSnippets, value, parseOff)
 }
 
 func parseWordBlocklist(s *settings, value string) error {
@@ -301,9 +290,8 @@ func parseMayAnswer(s *settings, value string) error {
 	return nil
 }
 
-func parseOriginalURI(s *settings, value string) (err error) {
-	s.originalURI, err = parseBool(value)
-	return err
+func parseOriginalURI(s *settings, value string) error {
+	return set(&s.originalURI, value, parseBool)
 }
 
 // addOriginalURI obeys proxy-add-original-uri-header.

@@ -1,9 +1,8 @@
 package route
 
 // parseHostCiphers reads ssl-ciphers of an Ingress.
-func parseHostCiphers(s *settings, value string) (err error) {
-	s.ciphers, err = Ciphers(value)
-	return err
+func parseHostCiphers(s *settings, value string) error {
+	return set(&s.ciphers, value, Ciphers)
 }
 
 // ciphers has handshakes for the hosts of the Ingress use certain suites.

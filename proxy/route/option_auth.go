@@ -77,9 +77,7 @@ func forGlobalAuth(parse func(*settings, string) error) func(w *globalOptions, v
 
 // parseGlobalAuth reads whether the service of the proxy is asked.
 func parseGlobalAuth(s *settings, value string) error {
-	on, err := parseBool(value)
-	s.globalOff = err == nil && !on
-	return err
+	return set(&s.globalOff, value, parseOff)
 }
 
 // parseGlobalSignin refuses at once what could not be made for any Ingress.
@@ -90,9 +88,8 @@ func parseGlobalSignin(s *settings, value string) error {
 	return parseAuthSignin(s, value)
 }
 
-func parseAuthURL(s *settings, value string) (err error) {
-	s.auth().URL, err = filter.ParseAddress(value)
-	return err
+func parseAuthURL(s *settings, value string) error {
+	return set(&s.auth().URL, value, filter.ParseAddress)
 }
 
 func parseAuthMethod(s *settings, value string) error {
@@ -108,7 +105,7 @@ func parseAuthSignin(s *settings, value string) error {
 	return nil
 }
 
-func parseAuthParam(s *settings, value string) (err error) {
+func parseAuthParam(s *settings, value string) error {
 	if url.QueryEscape(value) != value {
 		return fmt.Errorf("%q is not the name of a parameter", value)
 	}
@@ -116,11 +113,8 @@ func parseAuthParam(s *settings, value string) (err error) {
 	return nil
 }
 
-func parseAuthRedirect(s *settings, value string) (err error) {
-	if _, err = parseText(value); err == nil {
-		s.auth().Redirect, err = filter.ParseTemplate(value)
-	}
-	return err
+func parseAuthRedirect(s *settings, value string) error {
+	return set(&s.auth().Redirect, value, parseTemplate)
 }
 
 func parseAuthCopy(s *settings, value string) error {
@@ -166,16 +160,12 @@ func parseAuthSnippet(s *settings, value string) error {
 	return err
 }
 
-func parseAuthCookie(s *settings, value string) (err error) {
-	s.auth().AlwaysCookie, err = parseBool(value)
-	return err
+func parseAuthCookie(s *settings, value string) error {
+	return set(&s.auth().AlwaysCookie, value, parseBool)
 }
 
-func parseAuthCacheKey(s *settings, value string) (err error) {
-	if _, err = parseText(value); err == nil {
-		s.auth().CacheKey, err = filter.ParseTemplate(value)
-	}
-	return err
+func parseAuthCacheKey(s *settings, value string) error {
+	return set(&s.auth().CacheKey, value, parseTemplate)
 }
 
 // parseAuthCacheFor reads lists of statuses, each with a time behind it:

@@ -11,8 +11,9 @@ import (
 func balancing() []option {
 	check := func(key, unset, doc string, parse func(c *balance.HealthCheck, value string) error) option {
 		return option{key: "health-check-" + key, scope: ofLocation, unset: unset, risk: riskLow, effect: applied, ours: true, doc: doc, parse: func(s *settings, value string) error {
-			s.health.given = true
-			return parse(&s.health.check, value)
+			err := parse(&s.health.check, value)
+			s.health.given = s.health.given || err == nil
+			return err
 		}}
 	}
 	return []option{
@@ -28,14 +29,12 @@ func balancing() []option {
 	}
 }
 
-func parseSlowStart(s *settings, value string) (err error) {
-	s.policy.SlowStart, err = parseTimeout(value, 0)
-	return err
+func parseSlowStart(s *settings, value string) error {
+	return set(&s.policy.SlowStart, value, timeout(0))
 }
 
-func parseMaxRequests(s *settings, value string) (err error) {
-	s.policy.MaxRequests, err = parseCount(value, 1_000_000)
-	return err
+func parseMaxRequests(s *settings, value string) error {
+	return set(&s.policy.MaxRequests, value, count(1_000_000))
 }
 
 // healthOptions are the keys of health checks.
@@ -59,13 +58,7 @@ func parseCheckPath(c *balance.HealthCheck, value string) error {
 }
 
 func parseCheckTime(of func(*balance.HealthCheck) *time.Duration) func(c *balance.HealthCheck, value string) error {
-	return func(c *balance.HealthCheck, value string) error {
-		d, err := parseTimeout(value, 1)
-		if err == nil {
-			*of(c) = d
-		}
-		return err
-	}
+	return func(c *balance.HealthCheck, value string) error { return set(of(c), value, timeout(1)) }
 }
 
 func parseCheckCount(of func(*balance.HealthCheck) *int) func(c *balance.HealthCheck, value string) error {

@@ -70,29 +70,24 @@ func parseClientMode(s *settings, value string) error {
 	return nil
 }
 
-func parseClientDepth(s *settings, value string) (err error) {
-	s.client().Depth, err = parseCount(value, 100)
-	return err
+func parseClientDepth(s *settings, value string) error {
+	return set(&s.client().Depth, value, count(100))
 }
 
-func parseClientSubject(s *settings, value string) (err error) {
+func parseClientSubject(s *settings, value string) error {
 	o := s.client()
 	if !strings.HasPrefix(value, "CN=") {
 		return fmt.Errorf("%.100q does not begin with CN=", value)
 	}
-	o.Subject, err = filter.CompilePattern(value)
-	return err
+	return set(&o.Subject, value, filter.CompilePattern)
 }
 
-func parseClientErrorPage(s *settings, value string) (err error) {
-	o := s.client()
-	o.errorPage, err = filter.ParseAddress(value)
-	return err
+func parseClientErrorPage(s *settings, value string) error {
+	return set(&s.client().errorPage, value, filter.ParseAddress)
 }
 
-func parseClientPass(s *settings, value string) (err error) {
-	s.client().Pass, err = parseBool(value)
-	return err
+func parseClientPass(s *settings, value string) error {
+	return set(&s.client().Pass, value, parseBool)
 }
 
 // finishClients closes the routes of an Ingress that wants certificates but does not

@@ -79,11 +79,7 @@ func parseCompressLevel(of func(*compressOptions) *filter.Compression, least, mo
 
 func parseCompressLength(of func(*compressOptions) *filter.Compression) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		n, err := parseBytes(value)
-		if err == nil {
-			of(&s.compress).MinLength = n
-		}
-		return err
+		return set(&of(&s.compress).MinLength, value, parseBytes)
 	}
 }
 

@@ -40,13 +40,11 @@ const (
 // globalFirewalls are the keys of the ConfigMap.
 func globalFirewalls() []globalOption {
 	return []globalOption{
-		{key: "enable-modsecurity", effect: applied, guard: true, unset: "false", parse: forEach(func(s *settings, value string) (err error) {
-			s.firewall.byDefault, err = parseBool(value)
-			return err
+		{key: "enable-modsecurity", effect: applied, guard: true, unset: "false", parse: forEach(func(s *settings, value string) error {
+			return set(&s.firewall.byDefault, value, parseBool)
 		}), doc: "web application firewall, for all Ingresses that do not switch it off", differ: "as the annotation"},
-		{key: "enable-owasp-modsecurity-crs", effect: applied, guard: true, unset: "false", parse: forEach(func(s *settings, value string) (err error) {
-			s.firewall.common.Core, err = parseBool(value)
-			return err
+		{key: "enable-owasp-modsecurity-crs", effect: applied, guard: true, unset: "false", parse: forEach(func(s *settings, value string) error {
+			return set(&s.firewall.common.Core, value, parseBool)
 		}), doc: "core rules of that firewall", differ: "as enable-owasp-core-rules"},
 		{key: "modsecurity-snippet", effect: applied, guard: true, parse: parseGlobalRules, doc: "rules of that firewall",
 			differ: "as the annotation; what is recommended holds beside it"},
@@ -65,15 +63,13 @@ type firewallOptions struct {
 	transaction *filter.Template
 }
 
-func parseFirewall(s *settings, value string) (err error) {
+func parseFirewall(s *settings, value string) error {
 	s.firewall.given = true
-	s.firewall.on, err = parseBool(value)
-	return err
+	return set(&s.firewall.on, value, parseBool)
 }
 
-func parseCoreRules(s *settings, value string) (err error) {
-	s.firewall.core, err = parseBool(value)
-	return err
+func parseCoreRules(s *settings, value string) error {
+	return set(&s.firewall.core, value, parseBool)
 }
 
 func parseFirewallRules(s *settings, value string) (err error) {
@@ -82,14 +78,7 @@ func parseFirewallRules(s *settings, value string) (err error) {
 }
 
 func parseTransactionID(s *settings, value string) error {
-	if _, err := parseText(value); err != nil {
-		return err
-	}
-	t, err := filter.ParseTemplate(value)
-	if err == nil {
-		s.firewall.transaction = t
-	}
-	return err
+	return set(&s.firewall.transaction, value, parseTemplate)
 }
 
 func parseGlobalRules(w *globalOptions, value string) error {

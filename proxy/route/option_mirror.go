@@ -26,44 +26,41 @@ func mirrors() []option {
 
 // parseMirrorTarget reads an address. Behind one without variables stands the request's query, as
 // behind nginx's proxy_pass.
-func parseMirrorTarget(s *settings, value string) (err error) {
+func parseMirrorTarget(s *settings, value string) error {
 	if u, err := url.Parse(value); err == nil && !strings.ContainsAny(value, "$?#") {
 		if u.Path == "" {
 			value += "/"
 		}
 		value += "$is_args$args"
 	}
-	s.mirror.To, err = filter.ParseAddress(value)
-	if err != nil {
-		s.mirror.To = nil
-	}
-	return err
+	return set(&s.mirror.To, value, filter.ParseAddress)
 }
 
 func parseMirrorHost(s *settings, value string) error {
-	host, err := filter.ParseHost(value)
-	if err == nil {
-		s.mirror.Host = host
-	}
-	return err
+	return set(&s.mirror.Host, value, filter.ParseHost)
 }
 
 func parseMirrorHeaders(s *settings, value string) error {
 	list, wrong := parseFieldLines(value, parseField)
-	s.mirror.Headers = nil
+	var fields []filter.Field
 	for _, h := range list {
-		t, err := s.template(h.Value)
-		if err != nil {
-			return err
+		if t, err := s.template(h.Value); err != nil {
+			wrong = append(wrong, err)
+		} else {
+			fields = append(fields, filter.Field{Name: h.Name, Value: t})
 		}
-		s.mirror.Headers = append(s.mirror.Headers, filter.Field{Name: h.Name, Value: t})
 	}
-	return inOne(wrong)
+	if len(fields) > 0 {
+		s.mirror.Headers = fields
+	}
+	return inPart(len(fields), wrong)
 }
 
 func parseMirrorBody(s *settings, value string) error {
 	on, err := parseSwitch(value)
-	s.mirror.NoBody = err == nil && !on
+	if err == nil {
+		s.mirror.NoBody = !on
+	}
 	return err
 }
 

@@ -17,19 +17,11 @@ import (
 // together is made in settings.finish.
 
 func parseSSLRedirect(s *settings, value string) error {
-	on, err := parseBool(value)
-	if err == nil {
-		s.tls.redirect = on
-	}
-	return err
+	return set(&s.tls.redirect, value, parseBool)
 }
 
 func parseForceSSLRedirect(s *settings, value string) error {
-	on, err := parseBool(value)
-	if err == nil {
-		s.tls.force = on
-	}
-	return err
+	return set(&s.tls.force, value, parseBool)
 }
 
 // want is what the two keys say together.
@@ -43,9 +35,8 @@ func (o *tlsSettings) want() redirect {
 	return redirectNever
 }
 
-func parsePortInRedirects(s *settings, value string) (err error) {
-	s.tls.port, err = parseBool(value)
-	return err
+func parsePortInRedirects(s *settings, value string) error {
+	return set(&s.tls.port, value, parseBool)
 }
 
 // parseAllow reads one of the two names of the allow list. Both together would
@@ -117,10 +108,9 @@ func parseAuthSecretType(s *settings, value string) error {
 	return nil
 }
 
-func parseAuthRealm(s *settings, value string) (err error) {
+func parseAuthRealm(s *settings, value string) error {
 	s.basic.given = cmp.Or(s.basic.given, "auth-realm")
-	s.basic.realm, err = parseText(value)
-	return err
+	return set(&s.basic.realm, value, parseText)
 }
 
 // redirectOptions are the keys of redirects that answer every request.
@@ -131,11 +121,7 @@ type redirectOptions struct {
 
 func parseRedirectTo(of func(*redirectOptions) **filter.Target) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		to, err := filter.ParseTarget(value)
-		if err == nil {
-			*of(&s.redirTo) = to
-		}
-		return err
+		return set(of(&s.redirTo), value, filter.ParseTarget)
 	}
 }
 
@@ -183,14 +169,12 @@ func parseAppRoot(s *settings, value string) error {
 	return err
 }
 
-func parseWWW(s *settings, value string) (err error) {
-	s.wwwToo, err = parseBool(value)
-	return err
+func parseWWW(s *settings, value string) error {
+	return set(&s.wwwToo, value, parseBool)
 }
 
-func parseUseRegex(s *settings, value string) (err error) {
-	s.useRegex, err = parseBool(value)
-	return err
+func parseUseRegex(s *settings, value string) error {
+	return set(&s.useRegex, value, parseBool)
 }
 
 // corsValues are the keys of CORS.
@@ -208,9 +192,8 @@ func corsDefaults() corsValues {
 	return corsValues{CORS: filter.CORS{Origins: []string{"*"}, Methods: corsMethods, Headers: corsHeaders, Credentials: true, MaxAge: 1728000}}
 }
 
-func parseEnableCORS(s *settings, value string) (err error) {
-	s.cors.on, err = parseBool(value)
-	return err
+func parseEnableCORS(s *settings, value string) error {
+	return set(&s.cors.on, value, parseBool)
 }
 
 func (s *settings) finishCORS(refs) *finding {
@@ -262,35 +245,30 @@ func parseCORSList(of func(*filter.CORS) *string) func(s *settings, value string
 	}
 }
 
-func parseCredentials(s *settings, value string) (err error) {
-	s.cors.Credentials, err = parseBool(value)
-	return err
+func parseCredentials(s *settings, value string) error {
+	return set(&s.cors.Credentials, value, parseBool)
 }
 
-func parseCORSMaxAge(s *settings, value string) (err error) {
+func parseCORSMaxAge(s *settings, value string) error {
 	if value == "-1" { // is what others write for "not at all"
 		s.cors.MaxAge = -1
 		return nil
 	}
-	s.cors.MaxAge, err = parseCount(value, 1<<31-1)
-	return err
+	return set(&s.cors.MaxAge, value, count(1<<31-1))
 }
 
-func parseBodySize(s *settings, value string) (err error) {
-	s.filters.MaxBody, err = parseBytes(value)
-	return err
+func parseBodySize(s *settings, value string) error {
+	return set(&s.filters.MaxBody, value, parseBytes)
 }
 
 func parseLimit(of func(*filter.Limits) *int) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
-		*of(s.limits()), err = parseCount(value, 1_000_000)
-		return err
+	return func(s *settings, value string) error {
+		return set(of(s.limits()), value, count(1_000_000))
 	}
 }
 
-func parseExempt(s *settings, value string) (err error) {
-	s.limits().Exempt, err = parsePrefixes(value)
-	return err
+func parseExempt(s *settings, value string) error {
+	return set(&s.limits().Exempt, value, parsePrefixes)
 }
 
 func (s *settings) limits() *filter.Limits {
@@ -314,22 +292,11 @@ func (s *settings) finishLimits(r refs) *finding {
 }
 
 func parseUpstreamHost(s *settings, value string) error {
-	host, err := filter.ParseHost(value)
-	if err == nil {
-		s.filters.UpstreamHost = host
-	}
-	return err
+	return set(&s.filters.UpstreamHost, value, filter.ParseHost)
 }
 
 func parseForwardedPrefix(s *settings, value string) error {
-	if _, err := parseText(value); err != nil {
-		return err
-	}
-	prefix, err := filter.ParseTemplate(value)
-	if err == nil {
-		s.filters.ForwardedPrefix = prefix
-	}
-	return err
+	return set(&s.filters.ForwardedPrefix, value, parseTemplate)
 }
 
 func parseLoadBalance(s *settings, value string) error {
@@ -363,17 +330,12 @@ type subsetOptions struct {
 	size int
 }
 
-func parseHashSubset(s *settings, value string) (err error) {
-	s.subset.on, err = parseBool(value)
-	return err
+func parseHashSubset(s *settings, value string) error {
+	return set(&s.subset.on, value, parseBool)
 }
 
 func parseHashSubsetSize(s *settings, value string) error {
-	n, err := parseCount(value, balance.MaxSubset)
-	if err == nil {
-		s.subset.size = n
-	}
-	return err
+	return set(&s.subset.size, value, count(balance.MaxSubset))
 }
 
 func (s *settings) finishSubset(refs) *finding {
@@ -392,42 +354,36 @@ type canaryOptions struct {
 	forgets               bool // affinity-canary-behavior: legacy
 }
 
-func parseCanary(s *settings, value string) (err error) {
-	s.canary.on, err = parseBool(value)
+func parseCanary(s *settings, value string) error {
+	err := set(&s.canary.on, value, parseBool)
 	if err != nil {
 		s.dropped = true // it must not be taken for an ordinary Ingress
 	}
 	return err
 }
 
-func parseCanaryHeader(s *settings, value string) (err error) {
-	s.canary.header, err = parseToken(value)
-	return err
+func parseCanaryHeader(s *settings, value string) error {
+	return set(&s.canary.header, value, parseToken)
 }
 
-func parseCanaryValue(s *settings, value string) (err error) {
-	s.canary.value, err = parseText(value)
-	return err
+func parseCanaryValue(s *settings, value string) error {
+	return set(&s.canary.value, value, parseText)
 }
 
-func parseCanaryPattern(s *settings, value string) (err error) {
-	s.canary.pattern, err = filter.CompilePattern(value)
-	return err
+func parseCanaryPattern(s *settings, value string) error {
+	return set(&s.canary.pattern, value, filter.CompilePattern)
 }
 
-func parseCanaryCookie(s *settings, value string) (err error) {
-	s.canary.cookie, err = parseToken(value)
-	return err
+func parseCanaryCookie(s *settings, value string) error {
+	return set(&s.canary.cookie, value, parseToken)
 }
 
-func parseCanaryWeight(s *settings, value string) (err error) {
-	s.canary.weight, err = parseCount(value, 1_000_000_000)
-	return err
+func parseCanaryWeight(s *settings, value string) error {
+	return set(&s.canary.weight, value, count(1_000_000_000))
 }
 
-func parseCanaryTotal(s *settings, value string) (err error) {
-	s.canary.total, err = parseCount(value, 1_000_000_000)
-	return err
+func parseCanaryTotal(s *settings, value string) error {
+	return set(&s.canary.total, value, count(1_000_000_000))
 }
 
 func parseCanarySessions(s *settings, value string) error {
@@ -446,7 +402,5 @@ func (s *settings) finishCanary(refs) *finding {
 }
 
 func parseAccessLog(s *settings, value string) error {
-	on, err := parseBool(value)
-	s.unlogged = err == nil && !on
-	return err
+	return set(&s.unlogged, value, parseOff)
 }

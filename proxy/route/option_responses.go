@@ -53,9 +53,8 @@ func directOf(code, text string) (*filter.DirectResponse, error) {
 	return &filter.DirectResponse{Status: status, Text: t}, err
 }
 
-func parseServiceAddress(s *settings, value string) (err error) {
-	s.serviceAddress, err = parseBool(value)
-	return err
+func parseServiceAddress(s *settings, value string) error {
+	return set(&s.serviceAddress, value, parseBool)
 }
 
 // parsePart reads part of a field of the backend's that is no pattern.
@@ -123,11 +122,7 @@ func parseLocationTo(s *settings, value string) error {
 		s.location.To = nil
 		return nil
 	}
-	to, err := parsePart(value)
-	if err == nil {
-		s.location.To = to
-	}
-	return err
+	return set(&s.location.To, value, parsePart)
 }
 
 // finishLocation needs both halves.
@@ -217,9 +212,8 @@ func parseOwnErrorStatuses(s *settings, value string) error {
 	return err
 }
 
-func parseErrorsOff(s *settings, value string) (err error) {
-	s.errors.off, err = parseBool(value)
-	return err
+func parseErrorsOff(s *settings, value string) error {
+	return set(&s.errors.off, value, parseBool)
 }
 
 // ErrorPage is who answers in the place of a backend that has no endpoint, or that

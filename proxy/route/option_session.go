@@ -30,22 +30,19 @@ func parseAffinityMode(s *settings, value string) error {
 	return nil
 }
 
-func parseCookieName(s *settings, value string) (err error) {
-	s.sessions.cookie.Name, err = parseToken(value)
-	return err
+func parseCookieName(s *settings, value string) error {
+	return set(&s.sessions.cookie.Name, value, parseToken)
 }
 
 func parseCookieText(of func(*balance.Cookie) *string) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
-		*of(&s.sessions.cookie), err = parseText(value)
-		return err
+	return func(s *settings, value string) error {
+		return set(of(&s.sessions.cookie), value, parseText)
 	}
 }
 
 func parseCookieTime(of func(*balance.Cookie) *time.Duration) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
-		*of(&s.sessions.cookie), err = parseSeconds(value)
-		return err
+	return func(s *settings, value string) error {
+		return set(of(&s.sessions.cookie), value, parseSeconds)
 	}
 }
 
@@ -60,19 +57,22 @@ func parseSameSite(s *settings, value string) error {
 }
 
 func parseCookieSwitch(of func(*balance.Cookie) *bool) func(s *settings, value string) error {
-	return func(s *settings, value string) (err error) {
-		*of(&s.sessions.cookie), err = parseBool(value)
-		return err
+	return func(s *settings, value string) error {
+		return set(of(&s.sessions.cookie), value, parseBool)
 	}
 }
 
 func parseCookieSecure(s *settings, value string) error {
 	on, err := parseBool(value)
-	s.sessions.cookie.Secure = balance.SecureOff
-	if on {
+	switch {
+	case err != nil:
+		return err
+	case on:
 		s.sessions.cookie.Secure = balance.SecureOn
+	default:
+		s.sessions.cookie.Secure = balance.SecureOff
 	}
-	return err
+	return nil
 }
 
 func (s *settings) finishSessions(refs) *finding {

@@ -46,12 +46,8 @@ func parseSamplerRatio(s *settings, value string) error {
 }
 
 // parseSpanName reads a name that may have variables.
-func parseSpanName(s *settings, value string) (err error) {
-	s.trace.name, err = filter.ParseTemplate(value)
-	if err != nil {
-		s.trace.name = nil
-	}
-	return err
+func parseSpanName(s *settings, value string) error {
+	return set(&s.trace.name, value, filter.ParseTemplate)
 }
 
 // finishTrace makes a filter of what the keys say together.

@@ -15,33 +15,31 @@ import (
 // weeks.
 const maxSeconds = 10 * 366 * 24 * 60 * 60
 
-// parseTimeout reads a timeout of nginx: whole seconds, with or without their unit.
-func parseTimeout(value string, least int) (time.Duration, error) {
-	n, err := strconv.Atoi(strings.TrimSuffix(value, "s"))
-	if err != nil || n < least || n > maxSeconds {
-		return 0, fmt.Errorf("%q is no number of seconds from %d to %d", value, least, maxSeconds)
+// timeout reads a timeout of nginx: whole seconds, at least so many, with or without their unit.
+func timeout(least int) func(string) (time.Duration, error) {
+	return func(value string) (time.Duration, error) {
+		n, err := strconv.Atoi(strings.TrimSuffix(value, "s"))
+		if err != nil || n < least || n > maxSeconds {
+			return 0, fmt.Errorf("%q is no number of seconds from %d to %d", value, least, maxSeconds)
+		}
+		return time.Duration(n) * time.Second, nil
 	}
-	return time.Duration(n) * time.Second, nil
 }
 
-func parseConnectTimeout(s *settings, value string) (err error) {
-	s.forwarding.ConnectTimeout, err = parseTimeout(value, 1)
-	return err
+func parseConnectTimeout(s *settings, value string) error {
+	return set(&s.forwarding.ConnectTimeout, value, timeout(1))
 }
 
-func parseReadTimeout(s *settings, value string) (err error) {
-	s.forwarding.ReadTimeout, err = parseTimeout(value, 1)
-	return err
+func parseReadTimeout(s *settings, value string) error {
+	return set(&s.forwarding.ReadTimeout, value, timeout(1))
 }
 
-func parseSendTimeout(s *settings, value string) (err error) {
-	s.forwarding.SendTimeout, err = parseTimeout(value, 1)
-	return err
+func parseSendTimeout(s *settings, value string) error {
+	return set(&s.forwarding.SendTimeout, value, timeout(1))
 }
 
-func parseTriesTimeout(s *settings, value string) (err error) {
-	s.forwarding.TriesTimeout, err = parseTimeout(value, 0)
-	return err
+func parseTriesTimeout(s *settings, value string) error {
+	return set(&s.forwarding.TriesTimeout, value, timeout(0))
 }
 
 // manyTries stands for no bound: more endpoints than anybody has.
@@ -84,11 +82,13 @@ func parseNext(s *settings, value string) error {
 
 // parseRate reads a number of KiB, up to a TiB.
 func parseRate(of func(*exchange.Forwarding) *int64) func(s *settings, value string) error {
-	return func(s *settings, value string) error {
-		n, err := parseCount(value, 1<<30)
-		*of(&s.forwarding) = int64(n) << 10
-		return err
-	}
+	return func(s *settings, value string) error { return set(of(&s.forwarding), value, parseKiB) }
+}
+
+// parseKiB reads a number of KiB as one of bytes.
+func parseKiB(value string) (int64, error) {
+	n, err := parseCount(value, 1<<30)
+	return int64(n) << 10, err
 }
 
 // maxHead is the largest head of a response that is taken, see upstream.Options.
@@ -103,11 +103,7 @@ func parseHeadSize(_ *settings, value string) error {
 }
 
 func parseGather(s *settings, value string) error {
-	on, err := parseSwitch(value)
-	if err == nil {
-		s.forwarding.Gather = on
-	}
-	return err
+	return set(&s.forwarding.Gather, value, parseSwitch)
 }
 
 func parseGatherMemory(s *settings, value string) error {
@@ -197,13 +193,15 @@ func parseSwitch(value string) (bool, error) {
 	return parseBool(value)
 }
 
-func parseUpstreamVerify(s *settings, value string) (err error) {
-	s.upstream.Verify, err = parseSwitch(value)
-	return err
+func parseUpstreamVerify(s *settings, value string) error {
+	return set(&s.upstream.Verify, value, parseSwitch)
 }
 
-func parseUpstreamProtocols(s *settings, value string) (err error) {
-	s.upstream.MinVersion, s.upstream.MaxVersion, err = tlsVersions(value)
+func parseUpstreamProtocols(s *settings, value string) error {
+	least, most, err := tlsVersions(value)
+	if err == nil {
+		s.upstream.MinVersion, s.upstream.MaxVersion = least, most
+	}
 	return err
 }
 
@@ -215,15 +213,14 @@ func parseUpstreamCiphers(s *settings, value string) error {
 	return err
 }
 
-func parseUpstreamDepth(s *settings, value string) (err error) {
-	s.upstream.MaxDepth, err = parseCount(value, 100)
-	s.upstream.LimitDepth = err == nil
+func parseUpstreamDepth(s *settings, value string) error {
+	err := set(&s.upstream.MaxDepth, value, count(100))
+	s.upstream.LimitDepth = s.upstream.LimitDepth || err == nil
 	return err
 }
 
-func parseUpstreamSNI(s *settings, value string) (err error) {
-	s.upstream.SendName, err = parseSwitch(value)
-	return err
+func parseUpstreamSNI(s *settings, value string) error {
+	return set(&s.upstream.SendName, value, parseSwitch)
 }
 
 func parseUpstreamName(s *settings, value string) error {

@@ -16,12 +16,28 @@ import (
 // What the values of annotations are made of. Each parser refuses what it does
 // not understand, and everything that could end a line or a header field.
 
+// set gives field what parse reads in a value. What is not understood has no effect: field stays as
+// it is, which may be what everybody has.
+func set[T any](field *T, value string, parse func(string) (T, error)) error {
+	read, err := parse(value)
+	if err == nil {
+		*field = read
+	}
+	return err
+}
+
 func parseBool(value string) (bool, error) {
 	on, err := strconv.ParseBool(value)
 	if err != nil {
 		return false, fmt.Errorf("%q is neither true nor false", value)
 	}
 	return on, nil
+}
+
+// parseOff reads a switch as whether it is off.
+func parseOff(value string) (bool, error) {
+	on, err := parseBool(value)
+	return !on, err
 }
 
 // words yields the members of a list with commas, without the space around them and
@@ -59,6 +75,19 @@ func parseCount(value string, most int) (int, error) {
 		return 0, fmt.Errorf("%q is not a number from 0 to %d", value, most)
 	}
 	return n, nil
+}
+
+// parseTemplate reads a text with variables that goes into a header field.
+func parseTemplate(value string) (*filter.Template, error) {
+	if _, err := parseText(value); err != nil {
+		return nil, err
+	}
+	return filter.ParseTemplate(value)
+}
+
+// count is parseCount up to most.
+func count(most int) func(string) (int, error) {
+	return func(value string) (int, error) { return parseCount(value, most) }
 }
 
 // parseSeconds reads a number of seconds, up to maxSeconds.

@@ -46,8 +46,11 @@ func (w *globalOptions) tlsPolicy() *TLSPolicy {
 }
 
 // parseVersions reads ssl-protocols.
-func parseVersions(w *globalOptions, value string) (err error) {
-	w.policy.MinVersion, w.policy.MaxVersion, err = tlsVersions(value)
+func parseVersions(w *globalOptions, value string) error {
+	least, most, err := tlsVersions(value)
+	if err == nil {
+		w.policy.MinVersion, w.policy.MaxVersion = least, most
+	}
 	return err
 }
 
@@ -77,9 +80,8 @@ func tlsVersions(value string) (least, most uint16, err error) {
 }
 
 // parseCiphers reads ssl-ciphers.
-func parseCiphers(w *globalOptions, value string) (err error) {
-	w.policy.Ciphers, err = Ciphers(value)
-	return err
+func parseCiphers(w *globalOptions, value string) error {
+	return set(&w.policy.Ciphers, value, Ciphers)
 }
 
 // Ciphers reads a list of suites before TLS 1.3 in OpenSSL's words: names, DEFAULT,
@@ -136,9 +138,7 @@ func openSSLCiphers() map[string]uint16 {
 }
 
 func parseTickets(w *globalOptions, value string) error {
-	on, err := parseBool(value)
-	w.policy.NoTickets = err == nil && !on
-	return err
+	return set(&w.policy.NoTickets, value, parseOff)
 }
 
 // parseTicketKey reads ssl-session-ticket-key: 48 or 80 bytes in base64, as nginx has
@@ -153,18 +153,14 @@ func parseTicketKey(w *globalOptions, value string) error {
 	return nil
 }
 
-func parseStaple(w *globalOptions, value string) (err error) {
-	w.policy.Staple, err = parseBool(value)
-	return err
+func parseStaple(w *globalOptions, value string) error {
+	return set(&w.policy.Staple, value, parseBool)
 }
 
-func parseRejectUnknown(w *globalOptions, value string) (err error) {
-	w.policy.RejectUnknown, err = parseBool(value)
-	return err
+func parseRejectUnknown(w *globalOptions, value string) error {
+	return set(&w.policy.RejectUnknown, value, parseBool)
 }
 
 func parseHTTP2(w *globalOptions, value string) error {
-	on, err := parseBool(value)
-	w.policy.NoHTTP2 = err == nil && !on
-	return err
+	return set(&w.policy.NoHTTP2, value, parseOff)
 }
