@@ -65,10 +65,13 @@ func (c *Cookie) check() error {
 	if !exchange.IsToken([]byte(c.Name)) {
 		return fmt.Errorf("%q is not the name of a cookie", c.Name)
 	}
-	for _, attribute := range []string{c.Path, c.Domain} {
-		if strings.ContainsFunc(attribute, func(r rune) bool { return r <= ' ' || r > '~' || r == ';' || r == ',' }) {
-			return fmt.Errorf("%q cannot stand in a cookie", attribute)
-		}
+	if strings.ContainsFunc(c.Path, func(r rune) bool { return r <= ' ' || r > '~' || r == ';' || r == ',' }) {
+		return fmt.Errorf("%q is no path that a cookie can have", c.Path)
+	}
+	if strings.ContainsFunc(c.Domain, func(r rune) bool {
+		return (r < 'a' || 'z' < r) && (r < 'A' || 'Z' < r) && (r < '0' || '9' < r) && r != '-' && r != '.'
+	}) {
+		return fmt.Errorf("%q is no domain: browsers would not take the cookie", c.Domain)
 	}
 	if !slices.Contains([]string{"", "None", "Lax", "Strict"}, c.SameSite) {
 		return fmt.Errorf("SameSite %q is none of None, Lax, Strict", c.SameSite)

@@ -230,9 +230,11 @@ func TestPolicyCheck(t *testing.T) {
 		want   string
 	}{
 		{balance.Policy{}, ""},
-		{sticky(balance.Cookie{Path: "/a b"}), "cannot stand in a cookie"},
-		{sticky(balance.Cookie{Path: "/a; Domain=evil"}), "cannot stand in a cookie"},
-		{sticky(balance.Cookie{Domain: "a\r\nX: y"}), "cannot stand in a cookie"},
+		{sticky(balance.Cookie{Path: "/a b"}), "no path that a cookie can have"},
+		{sticky(balance.Cookie{Path: "/a; Domain=evil"}), "no path that a cookie can have"},
+		{sticky(balance.Cookie{Domain: "a\r\nX: y"}), "is no domain"},
+		{sticky(balance.Cookie{Domain: "*.example"}), "is no domain"},
+		{sticky(balance.Cookie{Domain: ".a-1.Example"}), ""},
 		{balance.Policy{Cookie: balance.Cookie{Name: "a b"}}, "not the name of a cookie"},
 		{sticky(balance.Cookie{SameSite: "none"}), "SameSite"},
 		{sticky(balance.Cookie{MaxAge: -1}), "expire"},
@@ -245,7 +247,7 @@ func TestPolicyCheck(t *testing.T) {
 		{balance.Policy{Subset: 16}, ""},
 		{balance.Policy{Subset: -1}, "at most 16"},
 		{sticky(balance.Cookie{Path: "/~a", Domain: "a.example"}), ""},
-		{sticky(balance.Cookie{Path: "/a\x7f"}), "cannot stand in a cookie"},
+		{sticky(balance.Cookie{Path: "/a\x7f"}), "no path that a cookie can have"},
 		{balance.Policy{HealthCheck: balance.HealthCheck{Failures: 1}}, "no path"},
 		{balance.Policy{SlowStart: -1}, "negative"},
 		{balance.Policy{MaxRequests: -1}, "negative"},

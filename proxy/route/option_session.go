@@ -34,9 +34,16 @@ func parseCookieName(s *settings, value string) error {
 	return set(&s.sessions.cookie.Name, value, parseToken)
 }
 
+// parseCookieText reads an attribute that cookies of any name may have.
 func parseCookieText(of func(*balance.Cookie) *string) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		return set(of(&s.sessions.cookie), value, parseText)
+		one := balance.Cookie{Name: "x"}
+		*of(&one) = value
+		if err := (balance.Policy{Cookie: one}).Check(); err != nil {
+			return err
+		}
+		*of(&s.sessions.cookie) = value
+		return nil
 	}
 }
 

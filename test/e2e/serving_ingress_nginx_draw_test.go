@@ -54,7 +54,7 @@ type ingressWorld struct {
 var hostKinds = []func(w *ingressWorld, host string){
 	(*ingressWorld).drawPaths, (*ingressWorld).drawPatterns, (*ingressWorld).drawCanary,
 	(*ingressWorld).drawSession, (*ingressWorld).drawRedirects, (*ingressWorld).drawGuards, (*ingressWorld).drawNames, (*ingressWorld).drawClients, (*ingressWorld).drawBackends,
-	(*ingressWorld).drawDefaults, (*ingressWorld).drawCertificates, (*ingressWorld).drawServices, (*ingressWorld).drawSessions, (*ingressWorld).drawGRPC, (*ingressWorld).drawMirrors, (*ingressWorld).drawPassthrough,
+	(*ingressWorld).drawDefaults, (*ingressWorld).drawCertificates, (*ingressWorld).drawServices, (*ingressWorld).drawSessions, (*ingressWorld).drawGRPC, (*ingressWorld).drawMirrors, (*ingressWorld).drawPassthrough, (*ingressWorld).drawValues,
 }
 
 // worldSpaces are the namespaces of a world.
@@ -69,7 +69,7 @@ func (w *ingressWorld) elsewhere(do func()) {
 }
 
 // drawnHosts is how many hosts, or domains, a world has.
-const drawnHosts = 48
+const drawnHosts = 51
 
 func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	w := &ingressWorld{dice: d, t: t, covered: map[string]bool{}, paged: map[string]bool{}, space: "default"}
