@@ -35,13 +35,14 @@ func foreignAddresses() [][]string {
 // foreignIngresses is that of Ingresses.
 func foreignIngresses() [][]string { return [][]string{{"/apis/networking.k8s.io/v1/ingresses"}} }
 
-// foreignBeside are those of what says whom NetworkPolicies let in, and how certificates are
-// renewed.
+// foreignBeside are those of what says whom NetworkPolicies let in, which ports Services have, what
+// ingress-nginx does by default, and how certificates are renewed.
 func foreignBeside() [][]string {
 	return [][]string{
 		{"/apis/networking.k8s.io/v1/networkpolicies"},
 		{"/api/v1/namespaces"},
-		{"/api/v1/services?labelSelector=app.kubernetes.io%2Fname%3Dingress-nginx"},
+		{"/api/v1/services"},
+		{"/api/v1/configmaps?labelSelector=app.kubernetes.io%2Fname%3Dingress-nginx"},
 		{"/apis/cert-manager.io/v1/clusterissuers"},
 		{"/apis/cert-manager.io/v1/issuers"},
 	}
@@ -51,8 +52,8 @@ func foreignBeside() [][]string {
 type ForeignKinds struct {
 	Addresses bool // the objects of MetalLB
 	Ingresses bool
-	// Beside Ingresses: NetworkPolicies, namespaces, the Services before ingress-nginx, and the
-	// issuers of cert-manager.
+	// Beside Ingresses: NetworkPolicies, namespaces, Services, the ConfigMap of ingress-nginx, and
+	// the issuers of cert-manager.
 	Beside bool
 }
 

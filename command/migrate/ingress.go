@@ -16,9 +16,6 @@ import (
 	"quayside.io/proxy/route"
 )
 
-// redirect is the option with another default in classes of our own.
-const redirect = "ssl-redirect"
-
 // ourClass returns the class that an Ingress of theirs comes to, and false if it stays theirs.
 func (m *Migration) ourClass(theirs string) (class string, taken bool) {
 	if m.Classes == nil {
@@ -93,6 +90,11 @@ func (m *Migration) finishIngresses() {
 			users[host]++
 		}
 	}
+	for n := range m.ingresses {
+		m.ingresses[n].nameHosts()
+	}
+	m.redirects()
+	shareHosts(m.ingresses)
 	for _, i := range m.ingresses {
 		alone := len(i.spec.Rules) > 0
 		for host := range hostsOf(i.spec) {
@@ -117,7 +119,7 @@ func hostsOf(spec networkingv1.IngressSpec) map[string]bool {
 func (m *Migration) finishIngress(i ingress, alone bool) {
 	meta, spec, notes := i.meta, i.spec, i.notes
 	meta, beside, replaced := withoutSnippets(meta, spec, alone)
-	redirects(meta, spec)
+	notes = append(notes, m.namePorts(meta.Namespace, &spec)...)
 	notes = append(notes, m.challenges(meta, i.was, *spec.IngressClassName)...)
 	judged := judge(meta, spec)
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {
@@ -128,20 +130,6 @@ func (m *Migration) finishIngress(i ingress, alone bool) {
 		m.add(i.from, o)
 	}
 }
-
-// redirects says the habit of ingress-nginx that classes of our own do not have, of an Ingress
-// with that spec.
-func redirects(meta Meta, spec networkingv1.IngressSpec) {
-	if _, said := meta.Annotations[route.OwnPrefix+redirect]; !said && len(spec.TLS) > 0 {
-		meta.Annotations[route.OwnPrefix+redirect] = "true"
-	}
-}
-
-// otherWays is said once of all Ingresses: the Services behind them are not at
-// hand here.
-const otherWays = "a class of our own reaches a Service with externalTrafficPolicy: Local only through pods on the proxy's own node, " +
-	"where ingress-nginx ignores that policy; it sends no Strict-Transport-Security and takes bodies of any size, unless proxy.config in the chart's values says hsts and proxy-body-size; to keep all its ways, leave the Ingresses as they are and serve class nginx: " +
-	"ingressClass.adoptControllers={k8s.io/ingress-nginx} in the chart's values"
 
 // renamed are the annotations under our own prefix. Where an Ingress has a key under
 // both prefixes, ours wins, as it does in the proxy.

@@ -97,6 +97,7 @@ type Migration struct {
 	passed  map[string]int    // kinds that are nobody's here
 
 	ingresses []ingress
+	plain     bool // ingress-nginx redirects nobody to https unasked
 
 	policies   []policy // and what says which pods they select
 	namespaces map[string]map[string]string
@@ -169,6 +170,8 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 		take = m.configMap
 		if streams, notes := streamsOf(&s); len(streams) > 0 {
 			take, half = func(*source) error { m.stream(streams, notes); return nil }, Ingresses
+		} else if hasOptions(&s) {
+			take, half = m.takeOptions, Ingresses
 		}
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}:
 		take, half = m.service, Ingresses

@@ -112,6 +112,5 @@ func (w rewritten) object(beside Meta, annotations map[string]string, spec netwo
 	meta := Meta{Name: beside.Name + "-rewrite-" + strconv.Itoa(n), Namespace: beside.Namespace, Labels: beside.Labels, Annotations: maps.Clone(annotations)}
 	maps.DeleteFunc(meta.Annotations, func(name, _ string) bool { return !strings.HasPrefix(name, route.OwnPrefix) }) // what others read is said once
 	meta.Annotations[route.OwnPrefix+"use-regex"], meta.Annotations[route.OwnPrefix+"rewrite-target"] = "true", w.target
-	redirects(meta, spec)
 	return besideObject(meta, own)
 }
