@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -15,6 +16,7 @@ import (
 // that Ingress alone. So it is written on each that it was true of.
 
 const (
+	canary        = route.OwnPrefix + "canary"
 	useRegex      = route.OwnPrefix + "use-regex"
 	rewriteTarget = route.OwnPrefix + "rewrite-target"
 	clientOptions = route.OwnPrefix + "auth-tls-"
@@ -41,7 +43,7 @@ func shareHosts(ingresses []ingress) {
 	}
 	for n := range ingresses {
 		i := &ingresses[n]
-		if i.meta.Annotations[route.OwnPrefix+"canary"] == "true" { // which has the ways of the one that it is of
+		if i.isOn(canary) { // which has the ways of the one that it is of
 			continue
 		}
 		for _, host := range slices.Sorted(maps.Keys(hostsOf(i.spec))) {
@@ -54,11 +56,16 @@ func shareHosts(ingresses []ingress) {
 // hasPatterns reports whether paths are patterns since the Ingress says so: by use-regex, or by
 // what they are rewritten to.
 func (i *ingress) hasPatterns() bool {
-	if i.meta.Annotations[useRegex] == "true" {
+	if i.isOn(useRegex) {
 		return true
 	}
 	target := i.meta.Annotations[rewriteTarget]
 	return target != "" && i.hasPath(func(p networkingv1.HTTPIngressPath) bool { return p.Path != target })
+}
+
+func (i *ingress) isOn(option string) bool {
+	on, err := strconv.ParseBool(i.meta.Annotations[option])
+	return err == nil && on
 }
 
 func (i *ingress) hasPath(is func(networkingv1.HTTPIngressPath) bool) bool {
@@ -72,7 +79,7 @@ func (i *ingress) takePatterns(of *ingress, host string) {
 	loose := func(p networkingv1.HTTPIngressPath) bool {
 		return p.PathType == nil || *p.PathType != networkingv1.PathTypeExact
 	}
-	if of == nil || i.meta.Annotations[useRegex] == "true" || !i.hasPath(loose) {
+	if of == nil || i.isOn(useRegex) || !i.hasPath(loose) {
 		return
 	}
 	i.meta.Annotations[useRegex] = "true"

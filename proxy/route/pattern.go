@@ -27,6 +27,19 @@ func patternLike(path string) bool {
 	return strings.HasPrefix(path, "/") && !strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
+// likelyPattern reports whether a path has what patterns are made of, and hardly any address has.
+func likelyPattern(path string) bool {
+	return strings.HasSuffix(path, "/*") || slices.ContainsFunc([]string{".*", ".+", "(/", "|", "^", "[", "\\", "$)"}, func(sign string) bool { return strings.Contains(path, sign) })
+}
+
+// patternsBy is what makes a path of that type a pattern.
+func (b *unitBuilder) patternsBy(t networkingv1.PathType) string {
+	if t == networkingv1.PathTypeExact && b.settings.useRegex {
+		return "pathType: ImplementationSpecific"
+	}
+	return OwnPrefix + `use-regex: "true"`
+}
+
 // pattern is a path of a host where paths are patterns.
 type pattern struct {
 	route *Route

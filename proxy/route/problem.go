@@ -5,6 +5,7 @@ const (
 	EmptyIngress          = "EmptyIngress"          // it has no routes
 	InvalidHost           = "InvalidHost"           // the rule is left out
 	InvalidPath           = "InvalidPath"           // the path is left out
+	LiteralPath           = "LiteralPath"           // what looks like a pattern is taken letter by letter
 	MissingService        = "MissingService"        // the route answers 503
 	MissingPort           = "MissingPort"           // the route answers 503
 	TargetPortNamed       = "TargetPortNamed"       // the route serves by the port that leads there

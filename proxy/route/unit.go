@@ -272,6 +272,9 @@ func (b *unitBuilder) path(c *part, p *networkingv1.HTTPIngressPath) {
 		b.problemf(InvalidPath, "path %q of host %q matches no request and is left out; a path begins with / and has no broken escape, no backslash and no query", p.Path, c.host)
 		return
 	}
+	if !b.class.Nginx && !b.settings.canary.on && likelyPattern(path) {
+		b.problemf(LiteralPath, "path %q of host %q is taken letter by letter; if it is a pattern, say %s", path, c.host, b.patternsBy(pathType))
+	}
 	r := b.route(c.host, path, string(normal), pathType, &p.Backend)
 	if b.class.Nginx && pathType != networkingv1.PathTypeExact && r.match == path && strings.HasSuffix(path, "/") && path != "/" {
 		r.Filters = b.addingSlash()
