@@ -65,7 +65,7 @@ const (
 
 // Link is one step on the way from the LAN to a pod.
 type Link struct {
-	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "refused", "redirect", "backend", "policies"; see also package live
+	Name  string `json:"name"` // "service", "address", "announced", "endpoints", "proxy", "certificate", "route", "guards", "refused", "redirect", "backend", "policies"; see also package live
 	State State  `json:"state"`
 	Says  string `json:"says"`
 }

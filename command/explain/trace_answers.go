@@ -47,7 +47,7 @@ func (t *tracer) next(r *route.Route, req *exchange.Request, passage int) *route
 		next := t.Routes.Passage(req, r, passage)
 		if next != nil {
 			t.works("location", "a location of the server-snippet of Ingress %s has proxy_pass; what follows holds for that, and of the Ingress's own options none", r.Owner.Key)
-			t.routed(next, req.Path)
+			t.leads(next, req.Path)
 		}
 		return next
 	}
@@ -57,7 +57,7 @@ func (t *tracer) next(r *route.Route, req *exchange.Request, passage int) *route
 		return nil
 	}
 	t.works("rewrite", "Ingress %s rewrites the path to %s by a snippet; what follows holds for that", r.Owner.Key, req.Path)
-	t.routed(next, req.Path)
+	t.leads(next, req.Path)
 	return next
 }
 

@@ -50,7 +50,7 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if tls {
 		t.certificate(r, name)
 	}
-	t.routed(r, path)
+	t.leads(r, path)
 	if r.Closed != "" {
 		return
 	}
@@ -69,10 +69,22 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 		return
 	}
 	if r.Backend < 0 {
-		t.works("redirect", "Ingress %s sends every request elsewhere; no backend is asked", r.Owner.Key)
+		t.nowhere(r)
 		return
 	}
 	t.backend(r, nodes)
+}
+
+// nowhere tells of a route that is open and has no backend.
+func (t *tracer) nowhere(r *route.Route) {
+	if r.SendsAway() {
+		t.works("redirect", "Ingress %s sends every request elsewhere; no backend is asked", r.Owner.Key)
+		return
+	}
+	t.see(snapshot.Service, r.Service)
+	if !t.unseen("backend", snapshot.Service, "Service "+r.Service.String()) {
+		t.broken("backend", "503: Service %s does not exist, or has no port %s%s", r.Service, r.Port, t.replaced(r))
+	}
 }
 
 // noRule tells of a request that no rule is for. r is what it comes to; nil: nothing.
@@ -436,7 +448,7 @@ func (t *tracer) backend(r *route.Route, nodes []string) {
 	switch {
 	case len(all.Endpoints) == 0 && t.unseen("backend", snapshot.EndpointSlice, "the pods of Service "+b.Service.String()):
 	case len(all.Endpoints) == 0:
-		t.broken("backend", "503: %s%s", all.Why, t.podless(svc))
+		t.broken("backend", "503: %s%s%s", all.Why, t.podless(svc), t.replaced(r))
 	case len(lacking) > 0:
 		t.broken("backend", "503 from the proxies on %s: Service %s has externalTrafficPolicy: Local, and its endpoints are %s; run a proxy on such a node, or set the policy to Cluster",
 			names(lacking, 5), b.Service, endpointsOf(all))

@@ -40,6 +40,19 @@ type ExternalAuth struct {
 	ByRule bool
 }
 
+// exceptFor is what Except comes to for requests that a rule with that path is for.
+func (o *ExternalAuth) exceptFor(rule string) []string {
+	if !o.ByRule {
+		return o.Except
+	}
+	return slices.DeleteFunc(slices.Clone(o.Except), func(s string) bool { return !strings.HasPrefix(rule, s) })
+}
+
+// Spares reports whether nobody is asked about a path, for which there is a rule with that path.
+func (o *ExternalAuth) Spares(path []byte, rule string) bool {
+	return (&external{except: o.exceptFor(rule)}).excepts(path)
+}
+
 // copies reports whether the upstream is sent a field of the answer.
 func (o *ExternalAuth) copies(name string) bool {
 	return o != nil && slices.ContainsFunc(o.Copy, func(s string) bool { return strings.EqualFold(s, name) })
@@ -71,10 +84,7 @@ type external struct {
 }
 
 func newExternal(o *ExternalAuth, scripts []*Script, tools Tools) *external {
-	e := &external{ExternalAuth: *o, asker: tools.Asker, answers: tools.Answers, place: tools.Place, except: o.Except}
-	if o.ByRule {
-		e.except = slices.DeleteFunc(slices.Clone(o.Except), func(s string) bool { return !strings.HasPrefix(e.place.Path, s) })
-	}
+	e := &external{ExternalAuth: *o, asker: tools.Asker, answers: tools.Answers, place: tools.Place, except: o.exceptFor(tools.Place.Path)}
 	e.drop = []string{
 		"Content-Length", "Transfer-Encoding", "Expect", "Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range",
 		"X-Forwarded-Proto", "X-Original-URL", "X-Original-URI", "X-Original-Method", "X-Sent-From", "X-Real-IP", "X-Forwarded-For", "X-Auth-Request-Redirect",

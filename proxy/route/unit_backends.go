@@ -17,6 +17,12 @@ func (b *unitBuilder) sendsAway() bool {
 	return !s.canary.on && !s.passthrough.on && (s.filters.Redirect != nil || s.filters.DirectResponse != nil || s.rewrite != nil && s.rewrite.IsURL())
 }
 
+// SendsAway reports whether all requests that its guards let pass are redirected, or answered.
+func (r *Route) SendsAway() bool {
+	f := r.Filters
+	return f != nil && (f.Redirect != nil || f.DirectResponse != nil || f.Rewrite != nil && f.Rewrite.Target.IsURL())
+}
+
 func (b *unitBuilder) backend(be *networkingv1.IngressBackend) (Backend, finding) {
 	switch {
 	case be.Resource != nil:

@@ -24,6 +24,7 @@ import (
 	"quayside.io/cluster/ingressclass"
 	"quayside.io/cluster/snapshot"
 	"quayside.io/proxy"
+	"quayside.io/proxy/route"
 	"quayside.io/test/lab"
 )
 
@@ -177,14 +178,7 @@ func (w *ingressWorld) byUs() *served {
 		w.t.Fatal(err)
 	}
 	files.Put(w.objects...)
-	o := proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.1:0", HTTP2: true, AllowLoopback: true}
-	o.Routes.Classes = ingressclass.Rules{Adopt: []string{ingressclass.NginxController}}
-	named := func(flag string) snapshot.Key {
-		space, name, _ := strings.Cut(flag, "/")
-		return snapshot.Key{Namespace: space, Name: name}
-	}
-	o.Routes.ConfigMap, o.Routes.DefaultBackend, o.Routes.DefaultCertificate = named(w.flags.ConfigMap), named(w.flags.DefaultBackendService), named(w.flags.DefaultSSLCertificate)
-	p, err := proxy.New(o)
+	p, err := proxy.New(proxy.Options{Source: files.Source, NodeName: "here", HTTP: "127.0.0.1:0", HTTPS: "127.0.0.1:0", HTTP2: true, AllowLoopback: true, Routes: w.routes()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -211,6 +205,18 @@ func (w *ingressWorld) byUs() *served {
 	s := w.newServed("quayside", bound[0], bound[1])
 	w.await(s)
 	return s
+}
+
+// routes are the switches of a proxy of ours, as those of ingress-nginx.
+func (w *ingressWorld) routes() route.Options {
+	named := func(flag string) snapshot.Key {
+		space, name, _ := strings.Cut(flag, "/")
+		return snapshot.Key{Namespace: space, Name: name}
+	}
+	return route.Options{
+		Classes:   ingressclass.Rules{Adopt: []string{ingressclass.NginxController}},
+		ConfigMap: named(w.flags.ConfigMap), DefaultBackend: named(w.flags.DefaultBackendService), DefaultCertificate: named(w.flags.DefaultSSLCertificate),
+	}
 }
 
 // await waits until the pods of the world's first request are asked.
