@@ -50,9 +50,12 @@ func TestASpeakerThatMayNotSpeak(t *testing.T) {
 		}
 		return fmt.Errorf("no Event about %s among %d", node.Name(), len(list.Items))
 	})
-	if screen := laptop.Exec(e.Quayside().Binary(), "status", "--kubeconfig", e.Kubeconfig()); !strings.Contains(screen, "NET_RAW") {
-		t.Errorf("the screen does not say what it lacks:\n%s", screen)
-	}
+	e.Eventually(settle, func() error { // a leader that has just begun may not have read it yet
+		if screen := laptop.Exec(e.Quayside().Binary(), "status", "--kubeconfig", e.Kubeconfig()); !strings.Contains(screen, "NET_RAW") {
+			return fmt.Errorf("the screen does not say what it lacks:\n%s", screen)
+		}
+		return nil
+	})
 	giveBack()
 	speaker.Crash()
 	time.Sleep(time.Second) // what was reported of the old process holds no more
