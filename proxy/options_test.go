@@ -176,6 +176,7 @@ func optionCases() []optionCase {
 		{"session-cookie-path", with(session, "path", "/shop/.*", "use-regex", "true"), "/shop/a", 200, "; Path=/; HttpOnly"},
 		{"session-cookie-path", with(session, "path", "/a%20b"), "/a%20b", 200, "; Path=/; HttpOnly"},
 		{"session-cookie-domain", with(session, "session-cookie-domain", "a.test"), "/", 200, "; Domain=a.test;"},
+		{"session-cookie-domain", with(session, "session-cookie-domain", "*.a.test"), "/", 200, "; Path=/; HttpOnly"},
 		{"session-cookie-expires", with(session, "session-cookie-expires", "60"), "/", 200, "; Expires="},
 		{"session-cookie-secure", with(session, "session-cookie-secure", "true"), "/", 200, "; Secure"},
 		{"session-cookie-conditional-samesite-none", with(session, "session-cookie-samesite", "None", "session-cookie-conditional-samesite-none", "true"),

@@ -37,13 +37,11 @@ func parseCookieName(s *settings, value string) error {
 // parseCookieText reads an attribute that cookies of any name may have.
 func parseCookieText(of func(*balance.Cookie) *string) func(s *settings, value string) error {
 	return func(s *settings, value string) error {
-		one := balance.Cookie{Name: "x"}
-		*of(&one) = value
-		if err := (balance.Policy{Cookie: one}).Check(); err != nil {
-			return err
-		}
-		*of(&s.sessions.cookie) = value
-		return nil
+		return set(of(&s.sessions.cookie), value, func(value string) (string, error) {
+			one := balance.Cookie{Name: "x"}
+			*of(&one) = value
+			return value, (balance.Policy{Cookie: one}).Check()
+		})
 	}
 }
 
