@@ -89,9 +89,6 @@ func (s *settings) finishSessions(refs) *finding {
 	if p.Cookie.Name == "" {
 		p.Cookie.Name = "INGRESSCOOKIE"
 	}
-	if err := p.Check(); err != nil {
-		return &finding{InvalidAnnotation, fmt.Sprintf("affinity has no effect: %v", err)}
-	}
 	s.policy = p
 	return nil
 }

@@ -49,7 +49,7 @@ func (b *unitBuilder) service(key snapshot.Key, at networkingv1.ServiceBackendPo
 		return b.external(backend, svc)
 	}
 	port, err := backend.Port.Find(svc)
-	if first := NginxPort(svc, at); b.class.Nginx && first != nil {
+	if first := b.portOf(svc, backend.Port); first != nil && first.Port != port.Port {
 		b.problemf(TargetPortNamed, "%s of Service %s is the targetPort of its port %d, which is served, as in ingress-nginx; name that one", backend.Port, key, first.Port)
 		port, err, backend.Port = *first, nil, balance.PortRef{Number: first.Port}
 	}
@@ -60,23 +60,36 @@ func (b *unitBuilder) service(key snapshot.Key, at networkingv1.ServiceBackendPo
 	return backend, finding{}
 }
 
-// NginxPort returns the port of a Service that ingress-nginx takes a backend's port for where a
-// class of ours takes another, or none: the first whose number, name or targetPort it is. Nil: it
-// is the same.
-func NginxPort(svc *corev1.Service, at networkingv1.ServiceBackendPort) *corev1.ServicePort {
-	ref := balance.PortRef{Number: at.Number, Name: at.Name}
-	is, err := ref.Find(svc)
+// portOf is the port of a Service that ingress-nginx takes a backend's port for; nil in classes of
+// ours.
+func (b *unitBuilder) portOf(svc *corev1.Service, ref balance.PortRef) *corev1.ServicePort {
+	if !b.class.Nginx {
+		return nil
+	}
+	return firstPort(svc, ref)
+}
+
+// firstPort is the first whose number, name or targetPort it is; nil: there is none.
+func firstPort(svc *corev1.Service, ref balance.PortRef) *corev1.ServicePort {
 	for i := range svc.Spec.Ports {
 		p := &svc.Spec.Ports[i]
 		switch {
 		case p.Protocol != "" && p.Protocol != corev1.ProtocolTCP:
 		case ref.Name != "" && (p.Name == ref.Name || p.TargetPort.StrVal == ref.Name),
 			ref.Number != 0 && (p.Port == ref.Number || p.TargetPort.IntVal == ref.Number):
-			if err == nil && p.Port == is.Port {
-				return nil
-			}
 			return p
 		}
+	}
+	return nil
+}
+
+// NginxPort returns the port of a Service that ingress-nginx takes a backend's port for where a
+// class of ours takes another, or none. Nil: it is the same.
+func NginxPort(svc *corev1.Service, at networkingv1.ServiceBackendPort) *corev1.ServicePort {
+	ref := balance.PortRef{Number: at.Number, Name: at.Name}
+	ours, err := ref.Find(svc)
+	if first := firstPort(svc, ref); first != nil && (err != nil || first.Port != ours.Port) {
+		return first
 	}
 	return nil
 }
