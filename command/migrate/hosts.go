@@ -60,7 +60,7 @@ func (i *ingress) hasPatterns() bool {
 		return true
 	}
 	target := i.meta.Annotations[rewriteTarget]
-	return target != "" && i.hasPath(func(p networkingv1.HTTPIngressPath) bool { return p.Path != target })
+	return target != "" && i.hasPath(func(at networkingv1.HTTPIngressPath) bool { return at.Path != target })
 }
 
 func (i *ingress) isOn(option string) bool {
@@ -69,16 +69,17 @@ func (i *ingress) isOn(option string) bool {
 }
 
 func (i *ingress) hasPath(is func(networkingv1.HTTPIngressPath) bool) bool {
-	return slices.ContainsFunc(i.spec.Rules, func(r networkingv1.IngressRule) bool {
-		return r.HTTP != nil && slices.ContainsFunc(r.HTTP.Paths, is)
-	})
+	for at := range pathsOf(i.spec) {
+		if is(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // takePatterns has paths of i be patterns if of makes those of a host such.
 func (i *ingress) takePatterns(of *ingress, host string) {
-	loose := func(p networkingv1.HTTPIngressPath) bool {
-		return p.PathType == nil || *p.PathType != networkingv1.PathTypeExact
-	}
+	loose := func(at networkingv1.HTTPIngressPath) bool { return !isExact(at) }
 	if of == nil || i.isOn(useRegex) || !i.hasPath(loose) {
 		return
 	}

@@ -119,7 +119,7 @@ func hostsOf(spec networkingv1.IngressSpec) map[string]bool {
 func (m *Migration) finishIngress(i ingress, alone bool) {
 	meta, spec, notes := i.meta, i.spec, i.notes
 	meta, beside, replaced := withoutSnippets(meta, spec, alone)
-	notes = append(notes, m.namePorts(meta.Namespace, &spec)...)
+	notes = append(notes, m.namePorts(meta.Namespace, spec)...)
 	notes = append(notes, m.challenges(meta, i.was, *spec.IngressClassName)...)
 	judged := judge(meta, spec)
 	if spec.DefaultBackend != nil && len(spec.Rules) > 0 {

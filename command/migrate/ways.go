@@ -49,20 +49,26 @@ func (i *ingress) nameHosts() {
 // redirects says the habit of ingress-nginx that classes of our own do not have, of each Ingress of
 // a host that one of them has a tls entry for, unless its ConfigMap ends it.
 func (m *Migration) redirects() {
+	if m.plain {
+		return
+	}
 	secure := map[string]bool{}
 	for _, i := range m.ingresses {
+		if len(i.spec.TLS) > 0 {
+			maps.Copy(secure, hostsOf(i.spec))
+		}
 		for _, entry := range i.spec.TLS {
 			for _, host := range entry.Hosts {
 				secure[strings.ToLower(host)] = true
 			}
-			maps.Copy(secure, hostsOf(i.spec))
 		}
 	}
 	for _, i := range m.ingresses {
-		_, bad := strconv.ParseBool(i.meta.Annotations[route.OwnPrefix+redirect]) // which has no effect there
+		if _, err := strconv.ParseBool(i.meta.Annotations[route.OwnPrefix+redirect]); err == nil { // another value has no effect there
+			continue
+		}
 		for host := range hostsOf(i.spec) {
-			_, parent, _ := strings.Cut(host, ".")
-			if bad != nil && !m.plain && (secure[host] || secure["*."+parent]) {
+			if _, parent, _ := strings.Cut(host, "."); secure[host] || secure["*."+parent] {
 				i.meta.Annotations[route.OwnPrefix+redirect] = "true"
 			}
 		}
@@ -99,26 +105,23 @@ func hasOptions(s *source) bool {
 
 // namePorts names ports of backends as the Services do that are known. ingress-nginx takes the
 // targetPort of a port for it, too.
-func (m *Migration) namePorts(namespace string, spec *networkingv1.IngressSpec) (notes []string) {
-	name := func(b *networkingv1.IngressBackend) {
-		if b == nil || b.Service == nil {
+func (m *Migration) namePorts(namespace string, spec networkingv1.IngressSpec) (notes []string) {
+	name := func(b *networkingv1.IngressServiceBackend) {
+		if b == nil {
 			return
 		}
-		to := target{cmp.Or(namespace, corev1.NamespaceDefault), b.Service.Name}
-		asked := b.Service.Port
+		to := target{cmp.Or(namespace, corev1.NamespaceDefault), b.Name}
+		asked := b.Port
 		if as := route.NginxPort(&corev1.Service{Spec: m.services[to]}, asked); as != nil {
-			b.Service.Port = networkingv1.ServiceBackendPort{Number: as.Port}
+			b.Port = networkingv1.ServiceBackendPort{Number: as.Port}
 			notes = append(notes, fmt.Sprintf("port %s of Service %s is the targetPort of its port %d, which is named instead", cmp.Or(asked.Name, strconv.Itoa(int(asked.Number))), to, as.Port))
 		}
 	}
-	name(spec.DefaultBackend)
-	for _, r := range spec.Rules {
-		if r.HTTP == nil {
-			continue
-		}
-		for i := range r.HTTP.Paths {
-			name(&r.HTTP.Paths[i].Backend)
-		}
+	if spec.DefaultBackend != nil {
+		name(spec.DefaultBackend.Service)
+	}
+	for at := range pathsOf(spec) {
+		name(at.Backend.Service)
 	}
 	return slices.Compact(notes)
 }
