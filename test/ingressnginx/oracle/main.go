@@ -107,16 +107,21 @@ func (q *question) serve() (end func(), err error) {
 		cancel()
 		return end, err
 	}
+	ended := make(chan struct{})
+	go func() {
+		_ = served.Wait() // what it said tells more
+		close(ended)
+	}()
 	stop := func() {
 		cancel()
-		_ = served.Wait() // it was told to end
+		<-ended
 	}
-	if err = o.Configure(); err == nil && q.Flags.Passthrough {
+	if err = o.Configure(ended); err == nil && q.Flags.Passthrough {
 		err = q.handOn(ctx, o)
 	}
 	if err != nil {
 		stop()
-		return end, fmt.Errorf("%w\n%s", err, said.String())
+		return end, fmt.Errorf("%w\n%s\n%s", err, served.ProcessState, said.String())
 	}
 	return stop, nil
 }

@@ -107,7 +107,7 @@ func (o *Oracle) settle(client clientset.Interface, fallback string) error {
 		}
 		return nil
 	}
-	for range 1000 {
+	for range 6000 { // a minute
 		if err = lacks(); err == nil {
 			return nil
 		}
@@ -126,15 +126,23 @@ func (o *Oracle) Conf() ([]byte, error) {
 // Handle serves a connection of HTTPS, if flags have Passthrough.
 func (o *Oracle) Handle(c net.Conn) { o.controller.Proxy.Handle(c) }
 
-// Configure tells a running nginx the endpoints and certificates, which its Lua keeps.
-func (o *Oracle) Configure() (err error) {
-	for range 100 {
-		if err = o.controller.configureDynamically(o.plan); err == nil {
+// Configure tells an nginx that was just started the endpoints and certificates, which its Lua
+// keeps. On a busy machine that takes its time, unless nginx has ended.
+func (o *Oracle) Configure(ended <-chan struct{}) error {
+	for begin := time.Now(); ; {
+		err := o.controller.configureDynamically(o.plan)
+		if err == nil {
 			return nil
 		}
-		time.Sleep(20 * time.Millisecond)
+		select {
+		case <-ended:
+			return fmt.Errorf("nginx has ended: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Since(begin) > time.Minute {
+			return fmt.Errorf("nginx does not take its endpoints: %w", err)
+		}
 	}
-	return fmt.Errorf("nginx does not take its endpoints: %w", err)
 }
 
 // Close ends its informers.
