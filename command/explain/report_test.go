@@ -240,7 +240,7 @@ func TestTheScreenIsHarmless(t *testing.T) {
 func TestStatusJudgesRoutesByTheFlags(t *testing.T) {
 	excluded := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{corev1.LabelNodeExcludeBalancers: ""}}}
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
-		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}}}
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(8080))}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.7"}}}}
 	c := cluster().With(excluded, slice,
 		&v1alpha1.BGPPeer{ObjectMeta: metav1.ObjectMeta{Name: "tor"}, Spec: v1alpha1.BGPPeerSpec{MyASN: 64500, ASN: 64501, Address: "10.0.0.254"}},
 		&v1alpha1.BGPAdvertisement{ObjectMeta: metav1.ObjectMeta{Name: "all"}},
@@ -281,7 +281,7 @@ func TestStatusShowsServicesWithoutEndpoints(t *testing.T) {
 		got[s.Name] = s.NotServed
 	}
 	want := map[string]string{
-		"busy":     "",
+		"busy":     "at port 80/TCP: 1 endpoints, and none offers this port: name a port of the pods in targetPort",
 		"idle":     "no endpoint: no pod matches the selector app=idle, as at zero replicas; start one, or correct the selector",
 		"starting": "no endpoint is ready (1 are not): see why the readiness probes of its pods fail",
 		"web":      "no endpoint: no pod matches the selector app=web, as at zero replicas; start one, or correct the selector",

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,23 +33,25 @@ func unserved(inputs Inputs) func(*corev1.Service) string {
 	}
 }
 
-// none says why no port of a Service has an endpoint that serves; empty: one has, or
-// there is no port.
-func none(c *snapshot.Cluster, s *corev1.Service) string {
-	if len(s.Spec.Ports) == 0 {
-		return ""
-	}
-	var n census
-	for _, slice := range c.SlicesOf(snapshot.KeyOf(s)) {
-		for _, port := range s.Spec.Ports {
-			n.add(slice, port, nil)
+// none says why ports of a Service have no endpoint that serves; empty: each has one, or there
+// is no port.
+func none(c *snapshot.Cluster, s *corev1.Service) (why string) {
+	key := snapshot.KeyOf(s)
+	of := c.SlicesOf(key)
+	var lacking []string
+	unready := 0
+	for i := range s.Spec.Ports {
+		var n census
+		if n.add(of, &s.Spec.Ports[i], nil); n.serving() > 0 {
+			continue
+		}
+		lacking = append(lacking, strconv.Itoa(int(s.Spec.Ports[i].Port))+"/"+string(protocolOf(s.Spec.Ports[i])))
+		if why == "" || n.unready > unready { // the pods that come next
+			why, unready = n.none(s), n.unready
 		}
 	}
-	if n.serving() > 0 {
-		return ""
+	if len(lacking) < len(s.Spec.Ports) && len(lacking) > 0 {
+		return "at port " + names(lacking, 5) + ": " + why
 	}
-	// An endpoint was counted for each port.
-	n.unready = (n.unready + len(s.Spec.Ports) - 1) / len(s.Spec.Ports)
-	n.portless = (n.portless + len(s.Spec.Ports) - 1) / len(s.Spec.Ports)
-	return n.none(s)
+	return why
 }

@@ -405,35 +405,37 @@ type census struct{ ready, draining, unready, portless, foreign, near int }
 
 // census counts those of a Service for the traffic to ip.
 func (t *tracer) census(key snapshot.Key, ip netip.Addr, port corev1.ServicePort, near map[string]bool) (n census) {
+	var reached []*discoveryv1.EndpointSlice
 	for _, slice := range t.Cluster.SlicesOf(key) {
 		if t.reaches(ip, slice) {
-			n.add(slice, port, near)
+			reached = append(reached, slice)
 		} else {
 			n.foreign += len(slice.Endpoints)
 		}
 	}
+	n.add(reached, &port, near)
 	return n
 }
 
-// add counts the endpoints of a slice.
-func (n *census) add(slice *discoveryv1.EndpointSlice, port corev1.ServicePort, near map[string]bool) {
-	offers := slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
-		return p.Name != nil && *p.Name == port.Name || p.Name == nil && port.Name == ""
+// add counts the endpoints of slices of a Service.
+func (n *census) add(of []*discoveryv1.EndpointSlice, port *corev1.ServicePort, near map[string]bool) {
+	offering := slices.DeleteFunc(slices.Clone(of), func(s *discoveryv1.EndpointSlice) bool {
+		if loadbalancer.Offers(s, port) {
+			return false
+		}
+		n.portless += len(s.Endpoints)
+		return true
 	})
-	for i := range slice.Endpoints {
-		e := &slice.Endpoints[i]
-		state := loadbalancer.StateOf(e.Conditions)
-		switch {
-		case !offers:
-			n.portless++
-		case state == loadbalancer.Ready:
+	for e, state := range loadbalancer.States(slices.Values(offering)) {
+		switch state {
+		case loadbalancer.Ready:
 			n.ready++
-		case state == loadbalancer.Draining:
+		case loadbalancer.Draining:
 			n.draining++
 		default:
 			n.unready++
 		}
-		if offers && state.Serves() && e.NodeName != nil && near[*e.NodeName] {
+		if state.Serves() && e.NodeName != nil && near[*e.NodeName] {
 			n.near++
 		}
 	}

@@ -115,7 +115,7 @@ func (w *world) addNode(n twinNode, edge bool) {
 
 func (w *world) addService(name string, a twinAddr, age int) {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, CreationTimestamp: metav1.NewTime(epoch0().Add(time.Duration(age) * time.Second))}}
-	svc.Spec.Type = corev1.ServiceTypeLoadBalancer
+	svc.Spec.Type, svc.Spec.Ports = corev1.ServiceTypeLoadBalancer, []corev1.ServicePort{{Port: 80}}
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: a.addr.String()}}
 	if a.listed {
 		svc.Spec.Type, svc.Status.LoadBalancer.Ingress = corev1.ServiceTypeClusterIP, nil
@@ -124,7 +124,7 @@ func (w *world) addService(name string, a twinAddr, age int) {
 	if a.local != nil {
 		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-1",
-			Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4}
+			Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4, Ports: offered()}
 		for n, has := range a.local {
 			if has {
 				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &n})

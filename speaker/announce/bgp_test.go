@@ -90,7 +90,7 @@ func bgpPeer(name, address string) *v1alpha1.BGPPeer {
 
 func balancer(name string, a netip.Addr) *corev1.Service {
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	svc.Spec.Type = corev1.ServiceTypeLoadBalancer
+	svc.Spec.Type, svc.Spec.Ports = corev1.ServiceTypeLoadBalancer, []corev1.ServicePort{{Port: 80}}
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: a.String()}}
 	return svc
 }
@@ -208,7 +208,7 @@ func (r *rollout) announces(after time.Duration, endpoints map[string]string) (w
 	svc := balancer("web", addrAt(100))
 	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}}
-	slice.AddressType = discoveryv1.AddressTypeIPv4
+	slice.AddressType, slice.Ports = discoveryv1.AddressTypeIPv4, offered()
 	for node, is := range endpoints {
 		ready, yes := is == "ready", true
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &yes, Terminating: &yes}})

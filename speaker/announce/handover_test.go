@@ -21,7 +21,7 @@ func endpointsOf(service string, family discoveryv1.AddressType, node string) *d
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("%s-%s-%s", service, strings.ToLower(string(family)), node),
 			Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-		AddressType: family, Endpoints: []discoveryv1.Endpoint{{NodeName: &node}},
+		AddressType: family, Ports: offered(), Endpoints: []discoveryv1.Endpoint{{NodeName: &node}},
 	}
 }
 

@@ -29,7 +29,7 @@ func (h *health) plan(now time.Time) *Plan {
 	svc := balancer("web", addrAt(100))
 	svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = h.policy, h.port
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}}
-	slice.AddressType = discoveryv1.AddressTypeIPv4
+	slice.AddressType, slice.Ports = discoveryv1.AddressTypeIPv4, offered()
 	node, ready, yes := "n1", h.endpoint == "ready", true
 	slice.Endpoints = []discoveryv1.Endpoint{{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &yes, Terminating: &yes}}}
 	n1 := readyNode("n1", "")

@@ -19,7 +19,7 @@ func localOn(endpoints map[string]string) *snapshot.Cluster {
 	svc := sharer("a", 80)
 	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a-1",
-		Labels: map[string]string{discoveryv1.LabelServiceName: "a"}}, AddressType: discoveryv1.AddressTypeIPv4}
+		Labels: map[string]string{discoveryv1.LabelServiceName: "a"}}, AddressType: discoveryv1.AddressTypeIPv4, Ports: offered()}
 	for node, says := range endpoints {
 		ready, serving, terminating := says == "ready", says != "ended", says != "ready"
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{NodeName: &node, Conditions: discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}})

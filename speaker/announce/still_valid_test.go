@@ -20,7 +20,7 @@ import (
 func slice(name, service string, family discoveryv1.AddressType, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
-		AddressType: family, Endpoints: endpoints,
+		AddressType: family, Ports: offered(), Endpoints: endpoints,
 	}
 }
 

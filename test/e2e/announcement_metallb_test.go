@@ -226,6 +226,7 @@ func (w *announcementWorld) drawEndpoints(s *corev1.Service) (all []*discoveryv1
 	for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-" + strings.ToLower(string(family)), Labels: map[string]string{discoveryv1.LabelServiceName: s.Name}}}
 		slice.AddressType, slice.Endpoints = family, endpoints
+		slice.Ports = []discoveryv1.EndpointPort{{Name: new(""), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}}
 		all = append(all, slice)
 	}
 	return all

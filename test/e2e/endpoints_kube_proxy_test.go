@@ -18,7 +18,9 @@ import (
 	"quayside.io/api/v1alpha1"
 	"quayside.io/cluster/loadbalancer"
 	"quayside.io/cluster/snapshot"
+	"quayside.io/command/explain"
 	"quayside.io/proxy/balance"
+	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 	"quayside.io/test/lab"
 )
@@ -35,16 +37,20 @@ func TestPicksEndpointsAsKubeProxy(t *testing.T) {
 	differ := 0
 	for seed := range drawn(1000, 50_000) {
 		w := drawEndpointWorld(dice{rand.New(rand.NewPCG(uint64(seed), 4))})
+		var differences []string
+		by := map[string]endpointAnswer{}
 		for _, node := range w.nodes {
 			theirs, err := w.ask(oracle, node)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, difference := range append(w.comparePicks(node, theirs), w.compareRoute(node, theirs)...) {
-				t.Errorf("cluster %d, node %s: %s\n%s", seed, node.Name, difference, w)
-				if differ++; differ > 5 {
-					t.FailNow()
-				}
+			by[node.Name] = theirs
+			differences = slices.Concat(differences, w.comparePicks(node, theirs), w.compareRoute(node, theirs))
+		}
+		for _, difference := range append(differences, w.compareTrace(by)...) {
+			t.Errorf("cluster %d: %s\n%s", seed, difference, w)
+			if differ++; differ > 5 {
+				t.FailNow()
 			}
 		}
 	}
@@ -89,16 +95,37 @@ func drawEndpointWorld(d dice) *endpointWorld {
 	)
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "10.0.0.10"}}
 	w.service = s
-	hints, left := d.IntN(4), d.Perm(12)
+	hints, left, alike := d.IntN(4), d.Perm(12), d.IntN(2) == 0
 	for i := range d.IntN(4) {
-		w.slices = append(w.slices, w.drawSlice(i, hints, &left))
+		slice := w.drawSlice(i, hints, alike, &left)
+		if !alike {
+			slice.Ports = w.drawPorts(slice.Ports)
+		}
+		w.slices = append(w.slices, slice)
 	}
 	return w
 }
 
+// drawPorts are those that some pods have of the ports: they lack what they do not name, or have
+// it by another protocol.
+func (w *endpointWorld) drawPorts(ports []discoveryv1.EndpointPort) (has []discoveryv1.EndpointPort) {
+	for _, p := range ports {
+		switch w.IntN(6) {
+		case 0:
+		case 1:
+			p.Protocol = new(corev1.ProtocolUDP)
+			has = append(has, p)
+		default:
+			has = append(has, p)
+		}
+	}
+	return has
+}
+
 // drawSlice is one of the Service, whose endpoints have hints never, seldom, mostly or always.
-// Of the addresses that are left, terminating endpoints have those from 6 on: the same six.
-func (w *endpointWorld) drawSlice(i, hints int, left *[]int) *discoveryv1.EndpointSlice {
+// Of the addresses that are left, terminating endpoints have those from 6 on: the same six, if
+// shared.
+func (w *endpointWorld) drawSlice(i, hints int, shared bool, left *[]int) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s-%d", i), Labels: map[string]string{discoveryv1.LabelServiceName: "s"}}}
 	s.AddressType = discoveryv1.AddressTypeIPv4
 	for _, p := range w.service.Spec.Ports {
@@ -107,7 +134,10 @@ func (w *endpointWorld) drawSlice(i, hints int, left *[]int) *discoveryv1.Endpoi
 	for range w.IntN(4) {
 		address := (*left)[0]
 		*left = (*left)[1:]
-		e := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.244.0.%d", 1+address%6)}}
+		e := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.244.0.%d", 1+address)}}
+		if shared {
+			e.Addresses[0] = fmt.Sprintf("10.244.0.%d", 1+address%6)
+		}
 		e.NodeName = pick(w.dice, nil, new("n0"), new("n1"), new("n2"), new("n9"))
 		e.Conditions.Ready = pick(w.dice, nil, new(true), new(false), new(false))
 		e.Conditions.Serving = pick(w.dice, nil, new(true), new(false))
@@ -155,7 +185,7 @@ func (w *endpointWorld) comparePicks(node *corev1.Node, theirs endpointAnswer) (
 		slices.Sort(said)
 		slices.Sort(ours)
 		if !slices.Equal(said, ours) {
-			differ = append(differ, fmt.Sprintf("port %d leads to %v by kube-proxy, to %v by ours (%s)", p.Port, said, ours, set.Why))
+			differ = append(differ, fmt.Sprintf("node %s: port %d leads to %v by kube-proxy, to %v by ours (%s)", node.Name, p.Port, said, ours, set.Why))
 		}
 	}
 	return differ
@@ -164,23 +194,69 @@ func (w *endpointWorld) comparePicks(node *corev1.Node, theirs endpointAnswer) (
 // compareRoute compares who tells routers of the address. With Local, ours leaves it to nodes
 // with endpoints that are ready, if there are any, so that the others may end.
 func (w *endpointWorld) compareRoute(node *corev1.Node, theirs endpointAnswer) []string {
-	said := theirs[w.service.Spec.Ports[0].Name].Reachable
+	said, served := false, false // somewhere, on this node
+	for _, port := range theirs {
+		said, served = said || port.Reachable, served || len(port.Local) > 0
+	}
 	if w.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
 		isReady := func(at func(node string) bool) bool {
 			return slices.ContainsFunc(w.slices, func(s *discoveryv1.EndpointSlice) bool {
-				return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+				return w.offers(s) && slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
 					return e.NodeName != nil && at(*e.NodeName) && loadbalancer.StateOf(e.Conditions) == loadbalancer.Ready
 				})
 			})
 		}
 		here := isReady(func(n string) bool { return n == node.Name })
 		somewhere := isReady(func(n string) bool { return n != "n9" }) // which does not exist
-		said = len(theirs[w.service.Spec.Ports[0].Name].Local) > 0 && (here || !somewhere)
+		said = served && (here || !somewhere)
 	}
 	if ours := w.tells(node.Name); said != ours {
-		return []string{fmt.Sprintf("routers are to be told: %v by kube-proxy, %v by ours", said, ours)}
+		return []string{fmt.Sprintf("node %s: routers are to be told: %v by kube-proxy, %v by ours", node.Name, said, ours)}
 	}
 	return nil
+}
+
+// compareTrace compares what `quayside trace` says of the Service, which some nodes announce, with
+// whether kube-proxy takes connections somewhere on one of them.
+func (w *endpointWorld) compareTrace(theirs map[string]endpointAnswer) (differ []string) {
+	objects, announcing := objectsOf(w.nodes), []string{}
+	for _, n := range w.nodes {
+		status := &v1alpha1.SpeakerStatus{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
+		if status.Status.Members.Alive = 3; w.IntN(2) == 0 {
+			announcing = append(announcing, n.Name)
+			status.Status.Announcing = []v1alpha1.Announcing{{Address: "10.0.0.10", Service: "default/s", Protocol: "l2"}}
+		}
+		objects = append(objects, status)
+	}
+	if len(announcing) == 0 {
+		return nil
+	}
+	c := snapshot.Of(append(append(objects, w.service), objectsOf(w.slices)...)...)
+	target, err := explain.ParseTarget("service/default/s")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	path := explain.Trace(explain.Inputs{Cluster: c, Routes: route.Compile(c, nil, route.Options{}), Now: time.Unix(1000, 0)}, target)
+	for _, p := range w.service.Spec.Ports {
+		goes := slices.ContainsFunc(announcing, func(n string) bool {
+			if w.service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+				return len(theirs[n][p.Name].Local) > 0
+			}
+			return len(theirs[n][p.Name].Cluster) > 0
+		})
+		i := slices.IndexFunc(path.Links, func(l explain.Link) bool {
+			return l.Name == "endpoints" && strings.HasPrefix(l.Says, fmt.Sprintf("port %d/TCP of default/s: ", p.Port))
+		})
+		if i < 0 || goes != (path.Links[i].State == explain.Works) {
+			differ = append(differ, fmt.Sprintf("port %d, announced by %v, is served: %v by kube-proxy; trace: %+v", p.Port, announcing, goes, path.Links))
+		}
+	}
+	return differ
+}
+
+// offers reports whether pods of a slice have a port of the Service.
+func (w *endpointWorld) offers(s *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(s.Ports, func(p discoveryv1.EndpointPort) bool { return *p.Protocol == corev1.ProtocolTCP })
 }
 
 // tells reports whether ours tells a router of the address.

@@ -68,7 +68,8 @@ func Service(name, address string) *corev1.Service {
 // Endpoints of the Service at VIPLocal are one on each of these nodes.
 func Endpoints(nodes ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "local-1",
-		Labels: map[string]string{discoveryv1.LabelServiceName: "local"}}, AddressType: discoveryv1.AddressTypeIPv4}
+		Labels: map[string]string{discoveryv1.LabelServiceName: "local"}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Ports: []discoveryv1.EndpointPort{{Port: new(int32(8080))}}}
 	for i, n := range nodes {
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{NodeName: &n, Addresses: []string{fmt.Sprintf("10.1.0.%d", i+1)}})
 	}
