@@ -173,6 +173,15 @@ func (w *ingressWorld) byIngressNginx(n *lab.IngressNginx) *served {
 // byUs has a proxy of ours serve it, which also serves the class of ingress-nginx.
 func (w *ingressWorld) byUs() *served {
 	w.t.Helper()
+	_, plain, secure := w.start()
+	s := w.newServed("quayside", plain, secure)
+	w.await(s)
+	return s
+}
+
+// start starts a proxy of ours with the world's objects, and returns where it listens.
+func (w *ingressWorld) start() (files *cluster.Files, plain, secure string) {
+	w.t.Helper()
 	files, err := cluster.NewFiles(nil, nil, cluster.FilesOptions{NodeName: "here"})
 	if err != nil {
 		w.t.Fatal(err)
@@ -194,17 +203,14 @@ func (w *ingressWorld) byUs() *served {
 	})
 	await(w.t, 30*time.Second, "proxy of ours that is ready", func() bool { return p.Ready() == nil })
 	state, _ := p.State().(proxy.State)
-	var bound [2]string
 	for _, l := range state.Listeners {
 		if l.TLS {
-			bound[1] = l.Bound
+			secure = l.Bound
 		} else {
-			bound[0] = l.Bound
+			plain = l.Bound
 		}
 	}
-	s := w.newServed("quayside", bound[0], bound[1])
-	w.await(s)
-	return s
+	return files, plain, secure
 }
 
 // routes are the switches of a proxy of ours, as those of ingress-nginx.
