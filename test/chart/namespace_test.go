@@ -26,9 +26,16 @@ func TestProxyNamespace(t *testing.T) {
 		`{proxy: {namespace: {labels: {pod-security.kubernetes.io/enforce: baseline}}}}`: {"quayside-proxy", "quayside-proxy", "baseline"},
 		`{proxy: {hostNetwork: {enabled: true}}}`:                                        {"quayside-proxy", "quayside-proxy", "privileged"},
 		`{proxy: {hostPorts: {http: 80, https: 443}}}`:                                   {"quayside-proxy", "quayside-proxy", "privileged"},
-		`{proxy: {namespace: {name: mine, create: false}}}`:                              {"mine", "", ""},
-		`{proxy: {namespace: {name: quayside-system}}}`:                                  {"quayside-system", "", ""},
-		`{fullnameOverride: "", proxy: {enabled: false}}`:                                {"", "", ""},
+		// Volumes that a stricter level forbids.
+		`{proxy: {geoip: {editions: [GeoLite2-City], volume: {hostPath: {path: /geo}}}}}`:                  {"quayside-proxy", "quayside-proxy", "privileged"},
+		`{proxy: {geoip: {editions: [GeoLite2-City], volume: {persistentVolumeClaim: {claimName: geo}}}}}`: {"quayside-proxy", "quayside-proxy", "restricted"},
+		`{lastKnown: {enabled: false}, proxy: {bodyFiles: {size: 0}}}`:                                     {"quayside-proxy", "quayside-proxy", "restricted"},
+		`{proxy: {bodyFiles: {volume: {hostPath: {path: /bodies}}}}}`:                                      {"quayside-proxy", "quayside-proxy", "privileged"},
+		`{proxy: {extraVolumes: [{name: a, configMap: {name: a}}, {name: b, nfs: {server: b, path: /}}]}}`: {"quayside-proxy", "quayside-proxy", "baseline"},
+		`{proxy: {extraVolumes: [{name: a, nfs: {server: b, path: /}}, {name: b, hostPath: {path: /}}]}}`:  {"quayside-proxy", "quayside-proxy", "privileged"},
+		`{proxy: {namespace: {name: mine, create: false}}}`:                                                {"mine", "", ""},
+		`{proxy: {namespace: {name: quayside-system}}}`:                                                    {"quayside-system", "", ""},
+		`{fullnameOverride: "", proxy: {enabled: false}}`:                                                  {"", "", ""},
 	} {
 		made, level := "", ""
 		for _, object := range rendered(t, values(t, text)) {

@@ -13,7 +13,7 @@ podSecurityContext: {fsGroup: 7}
 securityContext: {readOnlyRootFilesystem: false}
 livenessProbe: {periodSeconds: 31}
 readinessProbe: {timeoutSeconds: 9}
-startupProbe: {httpGet: {path: /healthz, port: admin}, failureThreshold: 60}
+startupProbe: {failureThreshold: 60}
 lifecycle: {preStop: {sleep: {seconds: 5}}}
 initContainers: [{name: before, image: "before:1"}]
 extraContainers: [{name: beside, image: "beside:1"}]
@@ -88,4 +88,19 @@ func TestServiceOfOnePort(t *testing.T) {
 		return
 	}
 	t.Error("the proxy has no Service")
+}
+
+// A probe of the values that does not ask by HTTP takes the place of the chart's, which would be a
+// second one.
+func TestProbesOfAnotherKind(t *testing.T) {
+	for _, text := range []string{
+		`{speaker: {livenessProbe: {exec: {command: ["true"]}}}}`,
+		`{speaker: {livenessProbe: {tcpSocket: {port: admin}, periodSeconds: 3}}}`,
+		`{speaker: {livenessProbe: {grpc: {port: 7472}}}}`,
+	} {
+		probe := workloads(t, text)["speaker"].Pod("speaker", "node").Spec.Containers[0].LivenessProbe
+		if kinds := probe.ProbeHandler; probe.FailureThreshold != 3 || kinds.HTTPGet != nil || kinds.Exec == nil && kinds.TCPSocket == nil && kinds.GRPC == nil {
+			t.Errorf("%s: %+v", text, probe)
+		}
+	}
 }

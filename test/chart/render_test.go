@@ -199,6 +199,12 @@ func TestValuesAreChecked(t *testing.T) {
 		`{proxy: {replica: 3}}`: "replica",
 		`{proxy: {service: {externalTrafficPolicy: local}}}`:                                            "externalTrafficPolicy",
 		`{proxy: {ports: {http: 0}}}`:                                                                   "http",
+		`{proxy: {adminPort: 8443}}`:                                                                    "proxy.adminPort and proxy.ports.https are both 8443",
+		`{proxy: {ports: {http: 8443}}}`:                                                                "proxy.ports.http and proxy.ports.https are both 8443",
+		`{speaker: {adminPort: 7946}}`:                                                                  "speaker.adminPort and speaker.members.port are both 7946",
+		`{speaker: {members: {port: 179}, bgp: {listen: "[::]:179"}}}`:                                  "speaker.bgp.listen and speaker.members.port are both 179",
+		`{proxy: {hostNetwork: {enabled: true}, adminPort: 7474}}`:                                      "proxy.adminPort and speaker.adminPort are both 7474",
+		`{proxy: {autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 4}}}`:                       "proxy.autoscaling.maxReplicas is 4, which is less than minReplicas, 5",
 		`{proxy: {kind: StatefulSet}}`:                                                                  "kind",
 		`{proxy: {defaultSSLCertificate: no-namespace}}`:                                                "defaultSSLCertificate",
 		`{proxy: {defaultBackendService: no-namespace}}`:                                                "defaultBackendService",
@@ -236,6 +242,9 @@ func TestValuesAreTaken(t *testing.T) {
 		`{fullnameOverride: a-name-that-is-exactly-as-long-as-it-may-be1}`,
 		`{fullnameOverride: a-name-that-is-nearly-as-long-as-it-may-ever-be, metrics: {enabled: false}}`,
 		`{proxy: {hostNetwork: {enabled: true}, ports: {http: 80, https: 443}, hostPorts: {http: 80}}}`,
+		`{proxy: {adminPort: 7474}, controller: {adminPort: 7946}}`, // of pods with networks of their own
+		`{proxy: {hostNetwork: {enabled: true}, adminPort: 7474}, speaker: {enabled: false}}`,
+		`{proxy: {enabled: false, adminPort: 8443}}`,
 		`{proxy: {trustedProxies: [10.0.0.1, "fd00::/8"]}, controller: {publishAddresses: ["fd00::1"]}}`,
 	} {
 		if _, _, err := Render("edge", "quayside-system", values(t, text)); err != nil {

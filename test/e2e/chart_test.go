@@ -41,26 +41,16 @@ func apiServer(t *testing.T) *lab.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apply := func(o *unstructured.Unstructured) {
-		t.Helper()
-		text, err := yaml.Marshal(o.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.TryApply(string(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, crd := range crds {
-		apply(crd)
+		apply(t, c, crd)
 	}
 	for _, o := range objects {
 		switch o.GroupVersionKind().Group {
 		case "rbac.authorization.k8s.io", "admissionregistration.k8s.io":
-			apply(o)
+			apply(t, c, o)
 		case "":
 			if o.GetKind() == "ServiceAccount" || o.GetKind() == "Namespace" {
-				apply(o)
+				apply(t, c, o)
 			}
 		}
 	}
@@ -72,6 +62,18 @@ func apiServer(t *testing.T) *lab.Cluster {
 		})
 	}
 	return c
+}
+
+// apply has the cluster hold an object.
+func apply(t *testing.T, c *lab.Cluster, o *unstructured.Unstructured) {
+	t.Helper()
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.TryApply(string(text)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func makeNamespace(t *testing.T, c *lab.Cluster, name string) {

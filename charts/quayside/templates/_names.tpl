@@ -111,6 +111,30 @@ name; empty if the proxies are not reached at their nodes, or have better addres
 {{ include "quayside.namespace" (list . "proxy") }}/{{ include "quayside.fullname" . }}-proxy-hosts
 {{- end -}}
 {{- end }}
+{{- /* Fails where a pod would listen twice at one port, or two pods on the network of a node. Call with (list root component). */}}
+{{- define "quayside.distinctPorts" -}}
+{{- $root := index . 0 -}}
+{{- $speaker := dict "speaker.adminPort" $root.Values.speaker.adminPort "speaker.members.port" $root.Values.speaker.members.port -}}
+{{- with regexFind "[0-9]+$" $root.Values.speaker.bgp.listen }}
+{{- $_ := set $speaker "speaker.bgp.listen" . }}
+{{- end }}
+{{- $ports := $speaker -}}
+{{- if eq (index . 1) "proxy" }}
+{{- $proxy := $root.Values.proxy }}
+{{- $ports = dict "proxy.adminPort" $proxy.adminPort "proxy.ports.http" $proxy.ports.http "proxy.ports.https" $proxy.ports.https }}
+{{- if and $proxy.hostNetwork.enabled $root.Values.speaker.enabled }}
+{{- $ports = merge $ports $speaker }}
+{{- end }}
+{{- end }}
+{{- $who := dict }}
+{{- range $name, $port := $ports }}
+{{- with get $who (int $port | toString) }}
+{{- fail (printf "%s and %s are both %d: one of them could not listen there" . $name (int $port)) }}
+{{- end }}
+{{- $_ := set $who (int $port | toString) $name }}
+{{- end }}
+{{- end }}
+
 {{- /* NAMESPACE/NAME of the ConfigMap with proxy-wide options, or nothing. */}}
 {{- define "quayside.configMap" -}}
 {{- if and .Values.proxy.config .Values.proxy.configMap }}

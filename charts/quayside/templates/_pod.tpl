@@ -136,9 +136,12 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end }}
 {{- end }}
 
-{{- /* A probe of the values over ours: whoever asks the admin port need not know what it speaks. Call with (list default values scheme). */}}
+{{- /* A probe of the values over ours, which asks the admin port unless they probe otherwise: whoever asks that need not know what it speaks. Call with (list default values scheme). */}}
 {{- define "quayside.probe" -}}
 {{- $probe := include "quayside.over" (list (index . 0) (index . 1)) | fromYaml -}}
+{{- if pick $probe "exec" "tcpSocket" "grpc" }}
+{{- $probe = omit $probe "httpGet" }}
+{{- end }}
 {{- with get $probe "httpGet" }}
 {{- if and (eq (toString .port) "admin") (not (hasKey . "scheme")) }}
 {{- $_ := set . "scheme" (index $ 2) }}
@@ -161,7 +164,7 @@ lifecycle:
 {{- end }}
 {{- with $own.startupProbe }}
 startupProbe:
-  {{- include "quayside.probe" (list (dict) . $scheme) | nindent 2 }}
+  {{- include "quayside.probe" (list (dict "httpGet" (dict "path" "/healthz" "port" "admin")) . $scheme) | nindent 2 }}
 {{- end }}
 livenessProbe:
   {{- include "quayside.probe" (list (dict "httpGet" (dict "path" "/healthz" "port" "admin") "periodSeconds" 10 "timeoutSeconds" 3 "failureThreshold" 3) $own.livenessProbe $scheme) | nindent 2 }}
