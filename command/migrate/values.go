@@ -69,7 +69,7 @@ func (c *ChartValues) read(path string, values map[string]any) {
 		inner, isMap := value.(map[string]any)
 		to, known := c.rules[at]
 		switch {
-		case value == nil || isMap && len(inner) == 0:
+		case isNothing(value):
 		case known:
 			to(c, at, value)
 		case isMap:
@@ -78,6 +78,18 @@ func (c *ChartValues) read(path string, values map[string]any) {
 			c.note("%s has no equivalent", printable.Cut(at, maxQuoted))
 		}
 	}
+}
+
+// isNothing reports whether a value is one that charts have where nobody has given any: files that
+// began as a copy of a chart's own are full of them.
+func isNothing(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return value == nil || value == ""
 }
 
 func (c *ChartValues) note(format string, args ...any) {

@@ -184,6 +184,20 @@ func moduleFolder(ctx context.Context, source, module string) (version, folder s
 	return has.Version, has.Dir, nil
 }
 
+// ChartOf is the folder of the chart of ingress-nginx or of MetalLB, as go has their source.
+func ChartOf(ctx context.Context, name string) (folder string, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	if name == "metallb" {
+		folder, err = metalLBFolder(ctx, filepath.Join(root, "test/metallb"))
+	} else {
+		_, folder, err = moduleFolder(ctx, filepath.Join(root, "test/ingressnginx"), ingressNginxModule)
+	}
+	return filepath.Join(folder, "charts", name), err
+}
+
 // metalLBFolder is that of MetalLB, which must be of MetalLBVersion.
 func metalLBFolder(ctx context.Context, source string) (string, error) {
 	version, folder, err := moduleFolder(ctx, source, metalLBModule)
