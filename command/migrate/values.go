@@ -111,6 +111,18 @@ func (c *ChartValues) set(path string, value any) {
 	in[names[len(names)-1]] = value
 }
 
+// setDefault puts a value at a path of ours that has none.
+func (c *ChartValues) setDefault(path string, value any) {
+	var in any = c.Values
+	for name := range strings.SplitSeq(path, ".") {
+		inner, _ := in.(map[string]any)
+		in = inner[name]
+	}
+	if in == nil {
+		c.set(path, value)
+	}
+}
+
 // judgeConfig asks the proxy's compiler what it makes of proxy.config.
 func (c *ChartValues) judgeConfig() {
 	proxy, _ := c.Values["proxy"].(map[string]any)

@@ -38,7 +38,8 @@ func metallbRules() map[string]chartRule {
 		"configInline":                                       said("quayside migrate reads the ConfigMap of old MetalLB"),
 	}
 	for _, component := range []string{"controller", "speaker"} {
-		for _, key := range []string{"resources", "nodeSelector", "tolerations", "affinity", "priorityClassName", "podAnnotations", "updateStrategy"} {
+		rules[component+".affinity"] = placed(component+".affinity", MetalLBChart)
+		for _, key := range []string{"resources", "nodeSelector", "tolerations", "priorityClassName", "podAnnotations", "updateStrategy"} {
 			rules[component+"."+key] = same(component + "." + key)
 		}
 		for _, key := range []string{"image", "securityContext", "serviceAccount", "livenessProbe", "readinessProbe", "startupProbe", "runtimeClassName", "extraContainers", "enabled", "webhookMode", "reloader", "frrMetrics"} {

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,25 +25,30 @@ func ingressNginxRules() map[string]chartRule {
 		"controller.publishService.enabled":                        said("an Ingress names the addresses of the proxy's Service, or of the nodes with proxies that have no Service; controller.publishAddresses names others"),
 		"controller.publishService.pathOverride":                   same("controller.publishService"),
 		"controller.reportNodeInternalIp":                          said("nodes are named by their internal addresses"),
-		"controller.service.enableHttp":                            withoutPort("http"),
-		"controller.service.enableHttps":                           withoutPort("https"),
 		"controller.autoscaling.targetMemoryUtilizationPercentage": said("proxy.autoscaling.metrics takes any metric"),
 		"controller.service.loadBalancerIP":                        oneAddress("proxy.service.loadBalancerIPs"),
-		"controller.service.external.enabled":                      same("proxy.service.enabled"),
+		"controller.service":                                       theirServices,
 		"controller.service.internal.loadBalancerIP":               oneAddress("proxy.internalService.loadBalancerIPs"),
-		"controller.service.internal.enabled":                      internalService,
 		"controller.ingressClassResource.default":                  whereTrue("ingressClass.default"),
 		"controller.ingressClassResource.name":                     className,
 		"controller.ingressClass":                                  className,
 		"controller.watchIngressWithoutClass":                      whereTrue("ingressClass.default"),
 		"controller.scope":                                         scope,
+		"controller.maxUnavailable":                                same("proxy.podDisruptionBudget.maxUnavailable"),
 		"controller.minAvailable":                                  said("proxy.podDisruptionBudget.maxUnavailable says the same the other way round"),
 		"controller.addHeaders":                                    headersOf("add-headers"),
 		"controller.proxySetHeaders":                               headersOf("proxy-set-headers"),
+		"controller.extraArgs":                                     flags,
 		"controller.extraArgs.default-ssl-certificate":             same("proxy.defaultSSLCertificate"),
 		"controller.extraArgs.default-backend-service":             same("proxy.defaultBackendService"),
 		"controller.extraArgs.watch-namespace":                     same("proxy.watchNamespace"),
+		"controller.extraArgs.watch-namespace-selector":            same("proxy.watchNamespaceSelector"),
+		"controller.extraArgs.publish-service":                     same("controller.publishService"),
 		"controller.extraArgs.publish-status-address":              statusAddresses,
+		"controller.extraArgs.disable-catch-all":                   whereFlag("ingressClass.allowCatchAll", false),
+		"controller.extraArgs.disable-svc-external-name":           whereFlag("ingressClass.externalNames", false),
+		"controller.extraArgs.http-port":                           listensAt("http"),
+		"controller.extraArgs.https-port":                          listensAt("https"),
 		"controller.extraArgs.ingress-class":                       className,
 		"controller.extraArgs.enable-ssl-passthrough":              said("passthrough is on; ingressClass.sslPassthrough=false refuses it"),
 		"controller.extraArgs.maxmind-edition-ids":                 namedEditions,
@@ -61,17 +67,18 @@ func ingressNginxRules() map[string]chartRule {
 	for theirs, ours := range map[string]string{"replicaCount": "replicas", "extraEnvs": "extraEnv", "extraInitContainers": "initContainers", "terminationGracePeriodSeconds": "gracePeriodSeconds"} {
 		rules["controller."+theirs] = same("proxy." + ours)
 	}
-	for _, key := range []string{"resources", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints", "priorityClassName", "updateStrategy", "podAnnotations", "podLabels",
+	for _, key := range []string{"affinity", "topologySpreadConstraints"} {
+		rules["controller."+key] = placed("proxy."+key, IngressNginxChart)
+	}
+	for _, key := range []string{"resources", "nodeSelector", "tolerations", "priorityClassName", "updateStrategy", "podAnnotations", "podLabels",
 		"minReadySeconds", "dnsPolicy", "dnsConfig", "extraVolumes", "extraVolumeMounts", "extraContainers",
 		"autoscaling.enabled", "autoscaling.minReplicas", "autoscaling.maxReplicas", "autoscaling.targetCPUUtilizationPercentage", "autoscaling.behavior"} {
 		rules["controller."+key] = same("proxy." + key)
 	}
-	for _, key := range []string{"enabled", "type", "annotations", "labels", "externalTrafficPolicy", "externalIPs", "loadBalancerSourceRanges", "loadBalancerClass",
+	for _, key := range []string{"type", "allocateLoadBalancerNodePorts", "annotations", "labels", "externalTrafficPolicy", "externalIPs", "loadBalancerSourceRanges", "loadBalancerClass",
 		"ipFamilyPolicy", "ipFamilies", "ports.http", "ports.https", "nodePorts.http", "nodePorts.https"} {
 		rules["controller.service."+key] = same("proxy.service." + key)
-		if key != "enabled" {
-			rules["controller.service.internal."+key] = same("proxy.internalService." + key)
-		}
+		rules["controller.service.internal."+key] = same("proxy.internalService." + key)
 	}
 	for _, key := range []string{"image", "admissionWebhooks", "allowSnippetAnnotations", "enableAnnotationValidations", "opentelemetry", "containerName", "containerPort", "healthCheckPath",
 		"healthCheckHost", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "name", "electionID", "electionTTL", "ingressClassByName", "ingressClassResource.enabled",
@@ -171,6 +178,49 @@ func globalAuth(c *ChartValues, config map[string]string) {
 	c.note("proxy.config: %s", r.note())
 }
 
+// flags takes those of the command line, which are true where they have no value.
+func flags(c *ChartValues, at string, value any) {
+	theirs, _ := value.(map[string]any)
+	theirs = maps.Clone(theirs)
+	for name, v := range theirs {
+		if isNothing(v) {
+			theirs[name] = true
+		}
+	}
+	c.read(at, theirs)
+}
+
+// whereFlag is for a flag that is true where ours has another value.
+func whereFlag(ours string, is bool) chartRule {
+	return func(c *ChartValues, _ string, value any) {
+		if fmt.Sprint(value) == "true" {
+			c.set(ours, is)
+		}
+	}
+}
+
+// listensAt is for the port at which the process listens.
+func listensAt(name string) chartRule {
+	return func(c *ChartValues, at string, value any) {
+		port, err := strconv.ParseUint(fmt.Sprint(value), 10, 16)
+		if err != nil || port == 0 {
+			c.note("%s is no port", at)
+			return
+		}
+		c.set("proxy.ports."+name, port)
+	}
+}
+
+// placed is for what says where pods go, maybe by the labels of theirs.
+func placed(ours, theirs string) chartRule {
+	return func(c *ChartValues, at string, value any) {
+		c.set(ours, value)
+		if text, err := json.Marshal(value); err == nil && strings.Contains(string(text), theirs) {
+			c.note("%s names %s, maybe by labels of its pods: ours have app.kubernetes.io/name=quayside, and a component of their own", ours, theirs)
+		}
+	}
+}
+
 // whereTrue is for one of several switches of theirs that ours is.
 func whereTrue(ours string) chartRule {
 	return func(c *ChartValues, _ string, value any) {
@@ -186,8 +236,9 @@ func scope(c *ChartValues, at string, value any) {
 	namespace, selector := theirs["namespace"], theirs["namespaceSelector"]
 	switch {
 	case theirs["enabled"] != true:
-	case selector != nil && selector != "":
-		c.set("proxy.watchNamespaceSelector", selector)
+		if !isNothing(selector) { // which it heeds where scope is off
+			c.set("proxy.watchNamespaceSelector", selector)
+		}
 	case namespace != nil && namespace != "":
 		c.set("proxy.watchNamespace", namespace)
 	default:
@@ -198,7 +249,8 @@ func scope(c *ChartValues, at string, value any) {
 func hostNetwork(c *ChartValues, _ string, value any) {
 	if value == true {
 		c.set("proxy.hostNetwork.enabled", true)
-		c.set("proxy.ports", map[string]any{"http": 80, "https": 443})
+		c.setDefault("proxy.ports.http", 80)
+		c.setDefault("proxy.ports.https", 443)
 	}
 }
 
@@ -214,11 +266,43 @@ func hostPorts(c *ChartValues, _ string, value any) {
 	c.set("proxy.hostPorts", ports)
 }
 
-// withoutPort is for a switch of one port of the Service.
-func withoutPort(name string) chartRule {
-	return func(c *ChartValues, _ string, value any) {
-		if value == false {
-			c.set("proxy.service.ports."+name, nil)
+// theirServices takes which Services there are, and what the internal one has of the other.
+func theirServices(c *ChartValues, at string, value any) {
+	theirs, _ := value.(map[string]any)
+	rest := maps.Clone(theirs)
+	for _, name := range []string{"enabled", "external", "internal", "enableHttp", "enableHttps"} {
+		delete(rest, name)
+	}
+	external, _ := theirs["external"].(map[string]any)
+	if theirs["enabled"] == false || external["enabled"] == false {
+		c.set("proxy.service.enabled", false)
+	}
+	services := []string{"service"}
+	internal, _ := theirs["internal"].(map[string]any)
+	switch {
+	case theirs["enabled"] == false || internal["enabled"] != true:
+	case isNothing(internal["annotations"]):
+		c.note("%s.internal has no annotations, without which ingress-nginx makes no Service of it; proxy.internalService.enabled does", at)
+	default:
+		services = append(services, "internalService")
+		c.set("proxy.internalService.enabled", true)
+		c.set("proxy.internalService.type", "LoadBalancer")
+		own := map[string]any{}
+		for _, name := range []string{"type", "ports", "labels"} {
+			own[name] = theirs[name]
+		}
+		c.read(at+".internal", own)
+		own = maps.Clone(internal)
+		delete(own, "enabled")
+		rest["internal"] = own
+	}
+	c.read(at, rest)
+	for _, service := range services {
+		if theirs["enableHttp"] == false {
+			c.set("proxy."+service+".ports.http", nil)
+		}
+		if theirs["enableHttps"] == false {
+			c.set("proxy."+service+".ports.https", nil)
 		}
 	}
 }
@@ -228,13 +312,6 @@ func oneAddress(ours string) chartRule {
 		if value != "" {
 			c.set(ours, []any{value})
 		}
-	}
-}
-
-func internalService(c *ChartValues, _ string, value any) {
-	if value == true {
-		c.set("proxy.internalService.enabled", true)
-		c.set("proxy.internalService.type", "LoadBalancer")
 	}
 }
 
