@@ -207,8 +207,9 @@ type L2 struct {
 	// Barred are those that it would claim if no host on the LAN answered for them.
 	Barred []Take
 	Owners Owners
-	// HandsOver are the addresses that this node holds and may not serve any more, each
-	// with the claim of the node that should have it next. nil: there are none.
+	// HandsOver are the addresses that this node holds and leaves to another, since it may
+	// not serve them any more or another is preferred by now, each with the claim of the node
+	// that should have it next. nil: there are none.
 	HandsOver map[netip.Addr]Claim
 	// Since is since when this node has had an endpoint for each address whose
 	// externalTrafficPolicy is Local, whatever announces it; see Settling.

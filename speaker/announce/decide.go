@@ -140,6 +140,7 @@ func (k *compiler) act(e *address, me int) {
 		}
 	case mine && cut: // this node stays silent, and another takes the address
 	case mine && e.outpreferred: // without a time limit: this node may serve it
+		k.expect(e, claim.Epoch)
 		k.plan.L2.Answers[e.addr] = k.answer(e, me, claim.Epoch, "")
 	case mine && k.nodes[me].alive:
 		k.handOver(e, me, claim.Epoch)
@@ -176,10 +177,7 @@ func (k *compiler) isPublished(a netip.Addr, claim Claim) bool {
 func (k *compiler) handOver(e *address, me int, epoch int64) {
 	bounded := k.serves(e, me) < len(e.users)
 	if bounded {
-		if k.plan.L2.HandsOver == nil {
-			k.plan.L2.HandsOver = map[netip.Addr]Claim{}
-		}
-		k.plan.L2.HandsOver[e.addr] = Claim{epoch + 1, k.nodes[e.owner].name}
+		k.expect(e, epoch)
 	}
 	since, handing := k.view.HandingOver[e.addr]
 	if bounded && handing && k.now.Sub(since) >= handOverGrace {
@@ -197,6 +195,14 @@ func (k *compiler) handOver(e *address, me int, epoch int64) {
 		since = k.now
 	}
 	k.wakeAt(since.Add(handOverGrace))
+}
+
+// expect notes the claim that is to follow one of this node.
+func (k *compiler) expect(e *address, epoch int64) {
+	if k.plan.L2.HandsOver == nil {
+		k.plan.L2.HandsOver = map[netip.Addr]Claim{}
+	}
+	k.plan.L2.HandsOver[e.addr] = Claim{epoch + 1, k.nodes[e.owner].name}
 }
 
 func (k *compiler) answer(e *address, me int, epoch int64, handOver string) Answer {

@@ -86,6 +86,21 @@ func TestAHandOverEnds(t *testing.T) {
 	}
 }
 
+// Who has an address for which another is preferred by now answers for it without a limit, and
+// names the claim that is to follow.
+func TestWhoIsOutpreferredNamesTheNext(t *testing.T) {
+	a := netip.MustParseAddr(sharedAddress)
+	n1, n2 := readyNode("n1", ""), readyNode("n2", "")
+	n2.Labels = map[string]string{"tier": "gold"}
+	ad := &v1alpha1.L2Advertisement{ObjectMeta: metav1.ObjectMeta{Name: "lan"}}
+	ad.Spec.PreferredNodeSelectors = []v1alpha1.PreferredNode{{Weight: 10, Preference: metav1.LabelSelector{MatchLabels: n2.Labels}}}
+	c := snapshot.Of(n1, n2, lanPool("10.0.0.40-10.0.0.60"), ad, sharer("a", 80), said("n1", 7))
+	p := Compile(c, "n1", View{Alive: living("n1", "n2"), Claims: held("n1", 7), HandingOver: map[netip.Addr]time.Time{a: epoch0().Add(-time.Hour)}}, epoch0(), Options{})
+	if answer, answers := p.L2.Answers[a]; !answers || answer.HandOver != "" || p.L2.Owners.Of(a) != "n2" || p.L2.HandsOver[a] != (Claim{8, "n2"}) {
+		t.Errorf("owned by %s, answers %v: %+v, hands over to %+v", p.L2.Owners.Of(a), answers, answer, p.L2.HandsOver[a])
+	}
+}
+
 // Each family of a Service of policy Local is served where its endpoints are.
 func TestEachFamilyFollowsItsEndpoints(t *testing.T) {
 	six := netip.MustParseAddr("2001:db8::50")

@@ -11,8 +11,9 @@ import (
 // seizures are the addresses that this node took from another, and when. While watches
 // lag, nodes take an address from each other, and who has lost it doubts its own watch: it
 // leaves the address to an owner that answers, see announce.Take.Doubtful. When this node
-// finds that it may not serve such an address any more, it tells the next owner by name,
-// which then does not doubt. Of other addresses it need not say so: nobody has lost them.
+// finds that it may not serve such an address any more, or that another is preferred by now,
+// it tells the next owner by name, which then does not doubt. Of other addresses it need not
+// say so: nobody has lost them.
 type seizures map[netip.Addr]time.Time
 
 // note records a take, and drops those that nobody can doubt any more. An owner that said
