@@ -1,5 +1,7 @@
 package migrate
 
+import "slices"
+
 // metallbRules are the values of MetalLB's chart, by their paths.
 func metallbRules() map[string]chartRule {
 	rules := map[string]chartRule{
@@ -37,9 +39,10 @@ func metallbRules() map[string]chartRule {
 		"prometheus.serviceMonitor.speaker.additionalLabels": same("metrics.serviceMonitor.labels"),
 		"configInline":                                       said("quayside migrate reads the ConfigMap of old MetalLB"),
 	}
+	rules["controller.tolerations"], rules["speaker.tolerations"] = same("controller.tolerations"), speakerTolerations
 	for _, component := range []string{"controller", "speaker"} {
 		rules[component+".affinity"] = placed(component+".affinity", MetalLBChart)
-		for _, key := range []string{"resources", "nodeSelector", "tolerations", "priorityClassName", "podAnnotations", "updateStrategy"} {
+		for _, key := range []string{"resources", "nodeSelector", "priorityClassName", "podAnnotations", "updateStrategy"} {
 			rules[component+"."+key] = same(component + "." + key)
 		}
 		for _, key := range []string{"image", "securityContext", "serviceAccount", "livenessProbe", "readinessProbe", "startupProbe", "runtimeClassName", "extraContainers", "enabled", "webhookMode", "reloader", "frrMetrics"} {
@@ -75,8 +78,23 @@ func logLevel(c *ChartValues, at string, value any) {
 	}
 }
 
-func tolerateMaster(c *ChartValues, at string, value any) {
+// tolerateMaster is true unless it is said: so do speakers of ours, which no toleration that is
+// named may take that from.
+func tolerateMaster(c *ChartValues, _ string, value any) {
 	if value == false {
-		c.note("%s: speaker.tolerations=[] keeps speakers off the control plane", at)
+		c.set("speaker.tolerations", []any{})
 	}
+}
+
+// speakerTolerations comes after tolerateMaster, in the order of names.
+func speakerTolerations(c *ChartValues, at string, value any) {
+	named, ok := value.([]any)
+	if !ok {
+		c.note("%s is no list", at)
+		return
+	}
+	c.setDefault("speaker.tolerations", []any{map[string]any{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}})
+	speaker, _ := c.Values["speaker"].(map[string]any)
+	own, _ := speaker["tolerations"].([]any)
+	c.set("speaker.tolerations", slices.Concat(own, named))
 }

@@ -129,3 +129,25 @@ func TestLogLevelsOfMetalLB(t *testing.T) {
 		}
 	}
 }
+
+// Speakers of MetalLB are on the control plane unless it is said.
+func TestTolerationsOfSpeakers(t *testing.T) {
+	const edge, controlPlane = "  - key: edge\n", "  - effect: NoSchedule\n    key: node-role.kubernetes.io/control-plane\n    operator: Exists\n"
+	for text, want := range map[string]string{
+		"speaker: {tolerateMaster: true}":                              "{}\n",
+		"speaker: {tolerateMaster: false}":                             "speaker:\n  tolerations: []\n",
+		"speaker: {tolerations: [{key: edge}]}":                        "speaker:\n  tolerations:\n" + controlPlane + edge,
+		"speaker: {tolerateMaster: true, tolerations: [{key: edge}]}":  "speaker:\n  tolerations:\n" + controlPlane + edge,
+		"speaker: {tolerateMaster: false, tolerations: [{key: edge}]}": "speaker:\n  tolerations:\n" + edge,
+		"speaker: {tolerations: x}":                                    "# speaker.tolerations is no list\n{}\n",
+	} {
+		values, err := ReadChart(MetalLBChart, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := values.WriteYAML(&got); err != nil || got.String() != want {
+			t.Errorf("%s: %v, wanted\n%s\ngot\n%s", text, err, want, got.String())
+		}
+	}
+}

@@ -15,6 +15,9 @@ func RenderIn(folder, release, namespace string, values map[string]any) ([]*unst
 	if err != nil {
 		return nil, fmt.Errorf("load chart %s: %w", folder, err)
 	}
+	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
+		return nil, fmt.Errorf("chart %s: %w", folder, err)
+	}
 	files, err := renderChart(c, chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}, values, engine.Engine{})
 	if err != nil {
 		return nil, err
