@@ -180,7 +180,11 @@ func globalAuth(c *ChartValues, config map[string]string) {
 
 // flags takes those of the command line, which are true where they have no value.
 func flags(c *ChartValues, at string, value any) {
-	theirs, _ := value.(map[string]any)
+	theirs, ok := value.(map[string]any)
+	if !ok {
+		c.note("%s is no map of keys", at)
+		return
+	}
 	theirs = maps.Clone(theirs)
 	for name, v := range theirs {
 		if isNothing(v) {
@@ -268,7 +272,11 @@ func hostPorts(c *ChartValues, _ string, value any) {
 
 // theirServices takes which Services there are, and what the internal one has of the other.
 func theirServices(c *ChartValues, at string, value any) {
-	theirs, _ := value.(map[string]any)
+	theirs, ok := value.(map[string]any)
+	if !ok {
+		c.note("%s is no map of keys", at)
+		return
+	}
 	rest := maps.Clone(theirs)
 	for _, name := range []string{"enabled", "external", "internal", "enableHttp", "enableHttps"} {
 		delete(rest, name)
