@@ -1,8 +1,8 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,16 +36,15 @@ func unserved(inputs Inputs) func(*corev1.Service) string {
 // none says why ports of a Service have no endpoint that serves; empty: each has one, or there
 // is no port.
 func none(c *snapshot.Cluster, s *corev1.Service) (why string) {
-	key := snapshot.KeyOf(s)
-	of := c.SlicesOf(key)
+	of := c.SlicesOf(snapshot.KeyOf(s))
 	var lacking []string
 	unready := 0
-	for i := range s.Spec.Ports {
+	for _, port := range s.Spec.Ports {
 		var n census
-		if n.add(of, &s.Spec.Ports[i], nil); n.serving() > 0 {
+		if n.add(of, &port, nil); n.serving() > 0 {
 			continue
 		}
-		lacking = append(lacking, strconv.Itoa(int(s.Spec.Ports[i].Port))+"/"+string(protocolOf(s.Spec.Ports[i])))
+		lacking = append(lacking, fmt.Sprintf("%d/%s", port.Port, protocolOf(port)))
 		if why == "" || n.unready > unready { // the pods that come next
 			why, unready = n.none(s), n.unready
 		}

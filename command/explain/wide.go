@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -68,7 +67,7 @@ func ports(s *corev1.Service) (list []string) {
 		if p.NodePort != 0 {
 			text += fmt.Sprintf(":%d", p.NodePort)
 		}
-		list = append(list, text+"/"+string(cmp.Or(p.Protocol, corev1.ProtocolTCP)))
+		list = append(list, text+"/"+string(protocolOf(p)))
 	}
 	return list
 }

@@ -111,16 +111,22 @@ func (c *ChartValues) set(path string, value any) {
 	in[names[len(names)-1]] = value
 }
 
-// setDefault puts a value at a path of ours that has none.
-func (c *ChartValues) setDefault(path string, value any) {
-	var in any = c.Values
+// get is the value at a path of ours; nil: there is none.
+func (c *ChartValues) get(path string) any {
+	var at any = c.Values
 	for name := range strings.SplitSeq(path, ".") {
-		inner, _ := in.(map[string]any)
-		in = inner[name]
+		inner, _ := at.(map[string]any)
+		at = inner[name]
 	}
-	if in == nil {
-		c.set(path, value)
+	return at
+}
+
+// keys are what stands below a value of theirs; false: it is no map, which is noted.
+func (c *ChartValues) keys(at string, value any) (theirs map[string]any, ok bool) {
+	if theirs, ok = value.(map[string]any); !ok {
+		c.note("%s is no map of keys", at)
 	}
+	return theirs, ok
 }
 
 // judgeConfig asks the proxy's compiler what it makes of proxy.config.

@@ -93,8 +93,8 @@ func speakerTolerations(c *ChartValues, at string, value any) {
 		c.note("%s is no list", at)
 		return
 	}
-	c.setDefault("speaker.tolerations", []any{map[string]any{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}})
-	speaker, _ := c.Values["speaker"].(map[string]any)
-	own, _ := speaker["tolerations"].([]any)
-	c.set("speaker.tolerations", slices.Concat(own, named))
+	if c.get("speaker.tolerations") == nil {
+		named = slices.Insert(named, 0, any(map[string]any{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}))
+	}
+	c.set("speaker.tolerations", named)
 }

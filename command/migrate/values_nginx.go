@@ -29,10 +29,10 @@ func ingressNginxRules() map[string]chartRule {
 		"controller.service.loadBalancerIP":                        oneAddress("proxy.service.loadBalancerIPs"),
 		"controller.service":                                       theirServices,
 		"controller.service.internal.loadBalancerIP":               oneAddress("proxy.internalService.loadBalancerIPs"),
-		"controller.ingressClassResource.default":                  whereTrue("ingressClass.default"),
+		"controller.ingressClassResource.default":                  whereTrue("ingressClass.default", true),
 		"controller.ingressClassResource.name":                     className,
 		"controller.ingressClass":                                  className,
-		"controller.watchIngressWithoutClass":                      whereTrue("ingressClass.default"),
+		"controller.watchIngressWithoutClass":                      whereTrue("ingressClass.default", true),
 		"controller.scope":                                         scope,
 		"controller.maxUnavailable":                                same("proxy.podDisruptionBudget.maxUnavailable"),
 		"controller.minAvailable":                                  said("proxy.podDisruptionBudget.maxUnavailable says the same the other way round"),
@@ -45,8 +45,8 @@ func ingressNginxRules() map[string]chartRule {
 		"controller.extraArgs.watch-namespace-selector":            same("proxy.watchNamespaceSelector"),
 		"controller.extraArgs.publish-service":                     same("controller.publishService"),
 		"controller.extraArgs.publish-status-address":              statusAddresses,
-		"controller.extraArgs.disable-catch-all":                   whereFlag("ingressClass.allowCatchAll", false),
-		"controller.extraArgs.disable-svc-external-name":           whereFlag("ingressClass.externalNames", false),
+		"controller.extraArgs.disable-catch-all":                   whereTrue("ingressClass.allowCatchAll", false),
+		"controller.extraArgs.disable-svc-external-name":           whereTrue("ingressClass.externalNames", false),
 		"controller.extraArgs.http-port":                           listensAt("http"),
 		"controller.extraArgs.https-port":                          listensAt("https"),
 		"controller.extraArgs.ingress-class":                       className,
@@ -134,9 +134,8 @@ func (c *ChartValues) editions(list []string) {
 
 // proxyConfig takes the ConfigMap, whose values are text whatever YAML takes them for.
 func proxyConfig(c *ChartValues, at string, value any) {
-	theirs, ok := value.(map[string]any)
+	theirs, ok := c.keys(at, value)
 	if !ok {
-		c.note("%s is no map of keys", at)
 		return
 	}
 	config := map[string]string{}
@@ -180,27 +179,17 @@ func globalAuth(c *ChartValues, config map[string]string) {
 
 // flags takes those of the command line, which are true where they have no value.
 func flags(c *ChartValues, at string, value any) {
-	theirs, ok := value.(map[string]any)
+	theirs, ok := c.keys(at, value)
 	if !ok {
-		c.note("%s is no map of keys", at)
 		return
 	}
 	theirs = maps.Clone(theirs)
 	for name, v := range theirs {
-		if isNothing(v) {
+		if isNothing(v) || v == "true" {
 			theirs[name] = true
 		}
 	}
 	c.read(at, theirs)
-}
-
-// whereFlag is for a flag that is true where ours has another value.
-func whereFlag(ours string, is bool) chartRule {
-	return func(c *ChartValues, _ string, value any) {
-		if fmt.Sprint(value) == "true" {
-			c.set(ours, is)
-		}
-	}
 }
 
 // listensAt is for the port at which the process listens.
@@ -225,11 +214,11 @@ func placed(ours, theirs string) chartRule {
 	}
 }
 
-// whereTrue is for one of several switches of theirs that ours is.
-func whereTrue(ours string) chartRule {
+// whereTrue is for a switch of theirs that says something of ours where it is on.
+func whereTrue(ours string, is bool) chartRule {
 	return func(c *ChartValues, _ string, value any) {
 		if value == true {
-			c.set(ours, true)
+			c.set(ours, is)
 		}
 	}
 }
@@ -253,8 +242,11 @@ func scope(c *ChartValues, at string, value any) {
 func hostNetwork(c *ChartValues, _ string, value any) {
 	if value == true {
 		c.set("proxy.hostNetwork.enabled", true)
-		c.setDefault("proxy.ports.http", 80)
-		c.setDefault("proxy.ports.https", 443)
+		for name, port := range map[string]int{"http": 80, "https": 443} {
+			if at := "proxy.ports." + name; c.get(at) == nil {
+				c.set(at, port)
+			}
+		}
 	}
 }
 
@@ -272,9 +264,8 @@ func hostPorts(c *ChartValues, _ string, value any) {
 
 // theirServices takes which Services there are, and what the internal one has of the other.
 func theirServices(c *ChartValues, at string, value any) {
-	theirs, ok := value.(map[string]any)
+	theirs, ok := c.keys(at, value)
 	if !ok {
-		c.note("%s is no map of keys", at)
 		return
 	}
 	rest := maps.Clone(theirs)

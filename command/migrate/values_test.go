@@ -41,6 +41,20 @@ func TestValuesOfCharts(t *testing.T) {
 	}
 }
 
+// becomes checks what values of a chart are here.
+func becomes(t *testing.T, chart, text, want string) {
+	t.Helper()
+	values, err := ReadChart(chart, []byte(text))
+	if err != nil {
+		t.Errorf("%q: %v", text, err)
+		return
+	}
+	var got strings.Builder
+	if err := values.WriteYAML(&got); err != nil || got.String() != want {
+		t.Errorf("%q becomes %q, %v, want %q", text, got.String(), err, want)
+	}
+}
+
 func TestValuesThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "{}\n",
@@ -74,15 +88,7 @@ func TestValuesThatAreNone(t *testing.T) {
 		"controller: {config: {location-snippet: 'satisfy any of;'}}":              "# proxy.config: location-snippet line 1, satisfy any of;: ingress.quayside.io/satisfy: \"any\"\n# proxy.config: option location-snippet guards access by raw nginx configuration that is not obeyed: line 1, satisfy any of: nothing does that here, so every request of every route gets a 503; remove it if they may be open\nproxy:\n  config:\n    location-snippet: satisfy any of;\n",
 		"controller: {hostNetwork: true}":                                          "proxy:\n  hostNetwork:\n    enabled: true\n  ports:\n    http: 80\n    https: 443\n",
 	} {
-		values, err := ReadChart(IngressNginxChart, []byte(text))
-		if err != nil {
-			t.Errorf("%q: %v", text, err)
-			continue
-		}
-		var got strings.Builder
-		if err := values.WriteYAML(&got); err != nil || got.String() != want {
-			t.Errorf("%q becomes %q, %v, want %q", text, got.String(), err, want)
-		}
+		becomes(t, IngressNginxChart, text, want)
 	}
 	if _, err := ReadChart("traefik", nil); err == nil {
 		t.Error("any chart is known")
@@ -120,14 +126,7 @@ func TestLogLevelsOfMetalLB(t *testing.T) {
 		"all": "log:\n  level: debug\n", "debug": "log:\n  level: debug\n", "info": "log:\n  level: info\n", "warn": "log:\n  level: warn\n",
 		"error": "log:\n  level: error\n", "none": "log:\n  level: error\n", "loud": "# speaker.logLevel: log.level is debug, info, warn or error\n{}\n",
 	} {
-		values, err := ReadChart(MetalLBChart, []byte("speaker: {logLevel: "+level+"}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got strings.Builder
-		if err := values.WriteYAML(&got); err != nil || got.String() != want {
-			t.Errorf("%s: %q, %v; wanted %q", level, got.String(), err, want)
-		}
+		becomes(t, MetalLBChart, "speaker: {logLevel: "+level+"}", want)
 	}
 }
 
@@ -142,13 +141,6 @@ func TestTolerationsOfSpeakers(t *testing.T) {
 		"speaker: {tolerateMaster: false, tolerations: [{key: edge}]}": "speaker:\n  tolerations:\n" + edge,
 		"speaker: {tolerations: x}":                                    "# speaker.tolerations is no list\n{}\n",
 	} {
-		values, err := ReadChart(MetalLBChart, []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got bytes.Buffer
-		if err := values.WriteYAML(&got); err != nil || got.String() != want {
-			t.Errorf("%s: %v, wanted\n%s\ngot\n%s", text, err, want, got.String())
-		}
+		becomes(t, MetalLBChart, text, want)
 	}
 }
