@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"quayside.io/command/migrate"
@@ -33,23 +35,32 @@ func TestTakesValuesOfTheirCharts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			moved, err := migrate.ReadChart(name, theirs)
-			if err != nil {
+			if _, err := renderMoved(name, theirs); err != nil {
 				t.Errorf("%s: %v", file, err)
-				continue
-			}
-			var text bytes.Buffer
-			if err := moved.WriteYAML(&text); err != nil {
-				t.Fatal(err)
-			}
-			var ours map[string]any
-			if err := yaml.Unmarshal(text.Bytes(), &ours); err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := chart.Render("quayside", lab.SystemNamespace, ours); err != nil {
-				t.Errorf("%s: %v\n%s", file, err, text.String())
 			}
 		}
 		t.Logf("%s: %d files of values", name, len(tried)+1)
 	}
+}
+
+// renderMoved is what our chart makes of values of another, as `quayside migrate values` prints
+// them.
+func renderMoved(of string, theirs []byte) ([]*unstructured.Unstructured, error) {
+	moved, err := migrate.ReadChart(of, theirs)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := moved.WriteYAML(&text); err != nil {
+		return nil, err
+	}
+	var ours map[string]any
+	if err := yaml.Unmarshal(text.Bytes(), &ours); err != nil {
+		return nil, err
+	}
+	_, objects, err := chart.Render("quayside", lab.SystemNamespace, ours)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, text.String())
+	}
+	return objects, nil
 }

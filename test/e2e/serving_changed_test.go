@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"math/rand/v2"
-	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,8 +18,8 @@ func TestServesChangesAsFromTheStart(t *testing.T) {
 	for seed := range drawn(2, 60) {
 		was := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 11))})
 		is := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 12))})
-		was.flags = is.flags // which a process keeps
-		is.last()
+		was.flags = is.flags       // which a process keeps
+		is.awaited("last.example") // which no other world has
 		fresh := is.byUs()
 		files, plain, secure := was.start()
 		before := was.newServed("before", plain, secure)
@@ -53,12 +51,6 @@ func TestServesChangesAsFromTheStart(t *testing.T) {
 		is.close()
 		was.close()
 	}
-}
-
-// last adds an Ingress that no other world has, and its request in front.
-func (w *ingressWorld) last() {
-	w.ingress("last.example", map[string]string{"enable-global-auth": "false", "force-ssl-redirect": "false", "ssl-redirect": "false"}, false, rule{"/", networkingv1.PathTypePrefix})
-	w.requests = slices.Insert(w.requests, 0, ingressRequest{method: http.MethodGet, host: "last.example", target: "/"})
 }
 
 // follow has files hold what the world has instead of what another had, object by object, and the

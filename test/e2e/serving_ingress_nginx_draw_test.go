@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,13 +92,18 @@ func drawIngressWorld(t *testing.T, d dice) *ingressWorld {
 	w.drawFlags()
 	w.issue()
 
-	w.ingress("first.example", map[string]string{"enable-global-auth": "false", "force-ssl-redirect": "false", "ssl-redirect": "false"}, false, rule{"/", networkingv1.PathTypePrefix})
-	w.requests = append(w.requests, ingressRequest{method: http.MethodGet, host: "first.example", target: "/"})
+	w.awaited("first.example")
 	for i := range drawnHosts {
 		hostKinds[i%len(hostKinds)](w, fmt.Sprintf("h%d.example", i))
 	}
 	w.drawCatchAll()
 	return w
+}
+
+// awaited adds an Ingress whose pod is asked whatever holds for all, and its request in front.
+func (w *ingressWorld) awaited(host string) {
+	w.ingress(host, map[string]string{"enable-global-auth": "false", "force-ssl-redirect": "false", "ssl-redirect": "false"}, false, rule{"/", networkingv1.PathTypePrefix})
+	w.requests = slices.Insert(w.requests, 0, ingressRequest{method: http.MethodGet, host: host, target: "/"})
 }
 
 // close ends what serves the world, and its pods.
