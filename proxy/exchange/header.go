@@ -37,12 +37,18 @@ func (h *Header) SetBytes(name string, value []byte) {
 
 // AddParts appends a field whose value is the concatenation of parts.
 func (h *Header) AddParts(name string, parts ...[]byte) {
+	value := h.Copy(parts...)
+	h.fields = append(h.fields, Field{appendString(h, name), value})
+}
+
+// Copy returns the concatenation of parts, which lasts as long as the exchange: for values that
+// several fields borrow, or fields whose names are borrowed.
+func (h *Header) Copy(parts ...[]byte) []byte {
 	start := len(h.text)
 	for _, part := range parts {
 		h.text = append(h.text, part...)
 	}
-	value := h.text[start:len(h.text):len(h.text)]
-	h.fields = append(h.fields, Field{appendString(h, name), value})
+	return h.text[start:len(h.text):len(h.text)]
 }
 
 // Keep drops every field that keep refuses. The order stays.

@@ -2,6 +2,8 @@ package filter
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"net/netip"
 	"slices"
 
@@ -23,11 +25,30 @@ type Forwarded struct {
 	field   string // that names the client; empty: X-Forwarded-For
 	noID    bool   // no X-Request-ID is made
 	keeps   bool   // the Host
+	texts   *forwardedTexts
+}
+
+// forwardedTexts are what Apply adds that does not depend on the request: each exchange borrows
+// them, since to copy them costs as much as all the rest.
+type forwardedTexts struct {
+	realIP, forwardedFor, originalFor, originalHost []byte
+	host, port, proto, scheme, xScheme, id          []byte
+	http, https, port443, comma                     []byte
+}
+
+func newForwardedTexts() *forwardedTexts {
+	return &forwardedTexts{
+		realIP: []byte("X-Real-IP"), forwardedFor: []byte("X-Forwarded-For"),
+		originalFor: []byte("X-Original-Forwarded-For"), originalHost: []byte("X-Original-Forwarded-Host"),
+		host: []byte("X-Forwarded-Host"), port: []byte("X-Forwarded-Port"), proto: []byte("X-Forwarded-Proto"),
+		scheme: []byte("X-Forwarded-Scheme"), xScheme: []byte("X-Scheme"), id: []byte("X-Request-ID"),
+		http: []byte("http"), https: []byte("https"), port443: []byte("443"), comma: []byte(", "),
+	}
 }
 
 // NewForwarded returns a Forwarded that believes the proxies in trusted.
 func NewForwarded(trusted []netip.Prefix) *Forwarded {
-	return &Forwarded{trusted: slices.Clone(trusted)}
+	return &Forwarded{trusted: slices.Clone(trusted), texts: newForwardedTexts()}
 }
 
 // With returns f with what o adds, which may be nil.
@@ -35,7 +56,7 @@ func (f *Forwarded) With(o *Front) *Forwarded {
 	if o == nil || len(o.Trusted) == 0 && o.ForwardedFor == "" && !o.NoRequestID && !o.KeepHost {
 		return f
 	}
-	return &Forwarded{slices.Concat(f.trusted, o.Trusted), o.ForwardedFor, o.NoRequestID, o.KeepHost}
+	return &Forwarded{slices.Concat(f.trusted, o.Trusted), o.ForwardedFor, o.NoRequestID, o.KeepHost, f.texts}
 }
 
 // Trusts reports whether a is the address of a trusted proxy.
@@ -54,7 +75,7 @@ type trail struct {
 // plain HTTP has no TLS, however the proxy came here. Two random numbers name the
 // request if it has no usable name of its own.
 func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64) {
-	r := &ex.Request
+	r, names := &ex.Request, f.texts
 	client, trusted := c.Peer, len(f.trusted) > 0 && f.Trusts(c.Peer)
 	var named []byte
 	if f.field != "" {
@@ -64,20 +85,16 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 	if f.field != "" {
 		said.chain = named
 	}
-	var text [2 * 46]byte
-	peer := c.Peer.AppendTo(text[:0])
-	port, host, proto := c.Port, r.Host, []byte("http")
+	var text [46]byte
+	peer := r.Header.Copy(c.Peer.AppendTo(text[:0]))
+	port, host, proto, chain := c.Port, r.Host, names.http, peer
 	if c.TLS {
-		proto = []byte("https")
+		proto = names.https
 	}
-	if !trusted {
-		r.Header.AddParts("X-Forwarded-For", peer)
-	} else {
+	if trusted {
 		client = f.client(said.chain, c.Peer)
 		if len(said.chain) > 0 {
-			r.Header.AddParts("X-Forwarded-For", said.chain, []byte(", "), peer)
-		} else {
-			r.Header.AddParts("X-Forwarded-For", peer)
+			chain = r.Header.Copy(said.chain, names.comma, peer)
 		}
 		if h := first(said.host); len(h) > 0 && exchange.ValidHost(h) {
 			if host = h; !f.keeps {
@@ -88,33 +105,36 @@ func (f *Forwarded) Apply(ex *exchange.Exchange, c Connection, random [2]uint64)
 			proto = p
 		}
 		if string(port) == "80" && exchange.EqualFold(proto, "https") {
-			port = []byte("443") // that of the connection is not what the client asked
+			port = names.port443 // that of the connection is not what the client asked
 		}
 		port = or(first(said.port), port)
 	}
+	r.Header.AddBorrowed(names.forwardedFor, chain)
 	if client != c.Peer {
-		peer = client.AppendTo(text[46:46])
+		peer = r.Header.Copy(client.AppendTo(text[:0]))
 	}
 	r.Client = netip.AddrPortFrom(client, 0)
 	r.TLS = exchange.EqualFold(proto, "https")
 	r.Asked.Proto = said.proto
-	r.Header.AddParts("X-Real-IP", peer)
+	r.Header.AddBorrowed(names.realIP, peer)
 	if len(said.chain) > 0 {
-		r.Header.AddParts("X-Original-Forwarded-For", said.chain)
+		r.Header.AddBorrowed(names.originalFor, said.chain)
 	}
 	if len(said.host) > 0 {
-		r.Header.AddParts("X-Original-Forwarded-Host", said.host)
+		r.Header.AddBorrowed(names.originalHost, said.host)
 	}
-	r.Header.AddParts("X-Forwarded-Host", host)
-	r.Header.AddParts("X-Forwarded-Port", port)
-	r.Header.AddParts("X-Forwarded-Proto", proto)
-	r.Header.AddParts("X-Forwarded-Scheme", proto)
-	r.Header.AddParts("X-Scheme", proto)
-	if len(said.id) == 0 && f.noID {
-		return
+	r.Header.AddBorrowed(names.host, host)
+	r.Header.AddBorrowed(names.port, port)
+	r.Header.AddBorrowed(names.proto, proto)
+	r.Header.AddBorrowed(names.scheme, proto)
+	r.Header.AddBorrowed(names.xScheme, proto)
+	if len(said.id) == 0 {
+		if f.noID {
+			return
+		}
+		said.id = r.Header.Copy(appendID(text[:0], random))
 	}
-	var id [32]byte
-	r.Header.AddParts("X-Request-ID", or(said.id, appendID(id[:0], random)))
+	r.Header.AddBorrowed(names.id, said.id)
 }
 
 // first returns the first of a list with commas: what the proxy said that saw the
@@ -233,18 +253,10 @@ func isID(b []byte) bool {
 
 // appendID appends 32 hexadecimal digits.
 func appendID(dst []byte, random [2]uint64) []byte {
-	for _, r := range random {
-		dst = appendHex64(dst, r)
-	}
-	return dst
-}
-
-// appendHex64 appends 16 hexadecimal digits.
-func appendHex64(dst []byte, n uint64) []byte {
-	for shift := 60; shift >= 0; shift -= 4 {
-		dst = append(dst, "0123456789abcdef"[n>>shift&15])
-	}
-	return dst
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:8], random[0])
+	binary.BigEndian.PutUint64(id[8:], random[1])
+	return hex.AppendEncode(dst, id[:])
 }
 
 type field uint8
