@@ -180,6 +180,7 @@ func (r *routing) forward(ex *exchange.Exchange, backend int) {
 // Finished implements exchange.Observer.
 func (p *plan) Finished(ex *exchange.Exchange, broken bool) {
 	now := time.Now()
+	ex.Response.Ended = now
 	var took time.Duration
 	if at := ex.Request.Received; !at.IsZero() {
 		took = now.Sub(at)

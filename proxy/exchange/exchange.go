@@ -194,6 +194,8 @@ type Response struct {
 	// Sent is how many bytes of the body the front end has written, or handed to be
 	// written.
 	Sent int64
+	// Ended is when the Observer was told of it. Zero: it has not looked at the clock.
+	Ended time.Time
 	// Text is a short body held in memory; it stands in for Body where Body is nil.
 	Text []byte
 	// Fault is the status of what is wrong where the proxy itself says so, in its own words,

@@ -48,6 +48,7 @@ type client struct {
 	linger   bool        // part of a request may still be coming
 	last     atomic.Bool // what is written now is all there will be
 	served   int64       // requests
+	ended    time.Time   // when the last of them had. Zero: nobody has looked
 	rests    bool        // a request has come, and the next is not waited for yet
 	handed   bool        // fasthttp has handed it on
 	in       inbound

@@ -167,7 +167,7 @@ func (d *direct) receive() (int, error) {
 // the next.
 func (d *direct) answer(rc *requestContext, waits bool) error {
 	c, resp := d.client, &d.ctx.Response
-	c.composed, rc.head.simple = false, true
+	c.composed, c.ended, rc.head.simple = false, time.Time{}, true
 	rc.came(&d.ctx, c, time.Now())
 	rc.complete()
 	last := c.last.Load()
@@ -197,8 +197,11 @@ func (d *direct) answer(rc *requestContext, waits bool) error {
 	if d.server.ending.Load() {
 		return errAnswered
 	}
+	if c.ended.IsZero() {
+		c.ended = time.Now()
+	}
 	patience := max(d.server.limits.Load().Idle, 0)
-	return c.readUntil(time.Now().Add(patience), patience)
+	return c.readUntil(c.ended.Add(patience), patience)
 }
 
 // directOut is a direct that is written to.
@@ -215,5 +218,6 @@ func (d *directOut) Write(b []byte) (int, error) {
 		return n, err
 	}
 	rest, err := d.client.Write(b[n:])
+	d.client.ended = time.Time{} // it may have taken long
 	return n + rest, err
 }

@@ -120,6 +120,9 @@ func (rc *requestContext) finish() {
 	if o := rc.ex.Observer; o != nil {
 		rc.ex.Request.Size += rc.body.read
 		o.Finished(&rc.ex, rc.broken)
+		if rc.client != nil {
+			rc.client.ended = rc.ex.Response.Ended
+		}
 	}
 	rc.release()
 }
