@@ -84,4 +84,16 @@ func TestTLSPolicy(t *testing.T) {
 			})
 		})
 	}
+	t.Run("ssl-reject-handshake and use-http2", func(t *testing.T) {
+		files.Put(configMap("wide", "ssl-reject-handshake", "true", "use-http2", "false"))
+		for name, alert := range map[string]string{"other.example": "unrecognized name", "shop.example": "no application protocol"} {
+			eventually(t, name+": "+alert, func() bool {
+				c, err := tls.Dial("tcp", bound(p, true), &tls.Config{InsecureSkipVerify: true, ServerName: name, NextProtos: []string{"h2"}})
+				if err == nil {
+					c.Close()
+				}
+				return err != nil && strings.Contains(err.Error(), alert)
+			})
+		}
+	})
 }

@@ -66,6 +66,15 @@ func (s *Server) protocolsFor(serverName string, base *tls.Config) []string {
 	return withoutHTTP2(base.NextProtos)
 }
 
+// rejects reports whether a handshake ends for the name it is for.
+func (s *Server) rejects(hello *tls.ClientHelloInfo) bool {
+	if s.options.TLSPolicy == nil || s.options.Certificate == nil {
+		return false
+	}
+	by := s.options.TLSPolicy()
+	return by != nil && by.RejectUnknown && s.options.Certificate(hello) == nil
+}
+
 // SetTicketKeys declares the keys of session tickets: the first seals, all open. Until
 // then they are our own; none is no change. They are those of the one configuration
 // that all handshakes begin with; the others have none and leave that to it.
@@ -95,6 +104,9 @@ func (s *Server) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		ciphers = s.options.Ciphers(hello.ServerName)
 	}
 	protocols := s.protocolsFor(hello.ServerName, base)
+	if s.rejects(hello) {
+		protocols = []string{} // what it speaks is no reason to end its handshake: the name is
+	}
 	switch own := asked || ciphers != nil || protocols != nil; {
 	case !own && base == s.tls:
 		return nil, nil
