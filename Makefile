@@ -105,7 +105,7 @@ unit: ## the tests that need no cluster, with the race detector where goroutines
 e2e: ## the tests in the lab; skipped, or with CI set failed, where none can run
 	CGO_ENABLED=0 $(GO) run ./test/again $(NO_VET) -count=1 -timeout 45m ./test/e2e
 
-soak: ## the same with the lengths that the issues name
+soak: ## the same with the lengths that the issues name; QUAYSIDE_SEED=1000 draws other worlds
 	QUAYSIDE_SOAK=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout 6h -v ./controller/assign ./speaker/... ./proxy ./test/e2e
 
 FUZZTIME ?= 1m

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestAllocatesAsMetalLB(t *testing.T) {
 	oracle, clusters := metalLBOracle(t, "controller", 200, 5000)
 	differ := 0
 	for seed := range clusters {
-		w := &allocationWorld{dice: dice{rand.New(rand.NewPCG(uint64(seed), 1))}, t: t}
+		w := &allocationWorld{dice: throw(seed, 1), t: t}
 		w.drawPools()
 		for step := range 8 {
 			w.known = slices.Clone(w.services)
@@ -96,6 +97,13 @@ type allocationWorld struct {
 
 // dice draw what a world is made of.
 type dice struct{ *rand.Rand }
+
+// throw returns the dice of a world and a test. QUAYSIDE_SEED moves on to other worlds: 1000, say,
+// to those from the thousandth on.
+func throw(world int, test uint64) dice {
+	first, _ := strconv.Atoi(os.Getenv("QUAYSIDE_SEED"))
+	return dice{rand.New(rand.NewPCG(uint64(first+world), test))}
+}
 
 // pick returns one of a list.
 func pick[E any](d dice, list ...E) E { return list[d.IntN(len(list))] }

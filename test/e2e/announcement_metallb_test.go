@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ func TestAnnouncesAsMetalLB(t *testing.T) {
 	oracle, clusters := metalLBOracle(t, "speaker", 1000, 20_000)
 	differ := 0
 	for seed := range clusters {
-		w := drawAnnouncements(dice{rand.New(rand.NewPCG(uint64(seed), 3))})
+		w := drawAnnouncements(throw(seed, 3))
 		theirs, err := w.metalLB(oracle)
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +29,7 @@ func TestDrawnValuesAreAccepted(t *testing.T) {
 	schema := readSchema(t)
 	taken, refused := 0, map[string]int{}
 	for seed := range drawn(50, 1000) {
-		d := &drawnValues{dice{rand.New(rand.NewPCG(uint64(seed), 13))}, schema["$defs"].(map[string]any)}
+		d := &drawnValues{throw(seed, 13), schema["$defs"].(map[string]any)}
 		values, _ := d.draw("", schema).(map[string]any)
 		text, err := yaml.Marshal(values)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -63,7 +62,7 @@ func (m movedChart) compare(t *testing.T) {
 	}
 	facts := 0
 	for seed := range drawn(60, 1500) {
-		d := dice{rand.New(rand.NewPCG(uint64(seed), 14))}
+		d := throw(seed, 14)
 		text := m.draw(t, d)
 		theirs, ours, err := m.render(text)
 		if err != nil {

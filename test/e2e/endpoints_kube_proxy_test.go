@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func TestPicksEndpointsAsKubeProxy(t *testing.T) {
 	oracle = until(t, oracle, err)
 	differ := 0
 	for seed := range drawn(1000, 50_000) {
-		w := drawEndpointWorld(dice{rand.New(rand.NewPCG(uint64(seed), 4))})
+		w := drawEndpointWorld(throw(seed, 4))
 		var differences []string
 		by := map[string]endpointAnswer{}
 		for _, node := range w.nodes {

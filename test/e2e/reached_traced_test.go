@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -25,7 +24,7 @@ func TestTraceTellsWhatIsReached(t *testing.T) {
 	for seed := range drawn(1, 10) {
 		t.Run(fmt.Sprintf("cluster %d", seed), func(t *testing.T) {
 			here := edge{e.With(t), t}
-			w := &reachedWorld{dice: dice{rand.New(rand.NewPCG(uint64(seed), 12))}, edge: here, laptop: here.Client("laptop")}
+			w := &reachedWorld{dice: throw(seed, 12), edge: here, laptop: here.Client("laptop")}
 			t.Cleanup(func() {
 				for _, n := range here.everyNode() {
 					here.labelNode(n, excludeLabel, "")

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -16,8 +15,8 @@ import (
 func TestServesChangesAsFromTheStart(t *testing.T) {
 	beside(t)
 	for seed := range drawn(2, 60) {
-		was := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 11))})
-		is := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 12))})
+		was := drawIngressWorld(t, throw(seed, 11))
+		is := drawIngressWorld(t, throw(seed, 12))
 		was.flags = is.flags       // which a process keeps
 		is.awaited("last.example") // which no other world has
 		fresh := is.byUs()

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -44,7 +43,7 @@ func TestServesAsIngressNginx(t *testing.T) {
 	theirs = until(t, theirs, err)
 	differ, seen := 0, map[string]int{"HTTP/1.1": 0, "HTTP/2.0": 0, "behind: Grpc-Status: ": 0, "pod copy: ": 0}
 	for seed := range drawn(2, 60) {
-		w := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 5))})
+		w := drawIngressWorld(t, throw(seed, 5))
 		sides := [2]*served{w.byIngressNginx(theirs), w.byUs()}
 		told := map[string]bool{} // hosts that differ
 		for _, r := range w.requests {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ import (
 func TestServesWhatItMigrates(t *testing.T) {
 	beside(t)
 	for seed := range drawn(2, 60) {
-		w := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 7))})
+		w := drawIngressWorld(t, throw(seed, 7))
 		w.leaveOutDefaults()
 		before := w.byUs()
 		notes := w.migrate()

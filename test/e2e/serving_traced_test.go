@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ import (
 func TestTraceTellsWhatIsServed(t *testing.T) {
 	beside(t)
 	for seed := range drawn(2, 60) {
-		w := drawIngressWorld(t, dice{rand.New(rand.NewPCG(uint64(seed), 9))})
+		w := drawIngressWorld(t, throw(seed, 9))
 		us := w.byUs()
 		for _, o := range w.objects {
 			if i, is := o.(*networkingv1.Ingress); is {
