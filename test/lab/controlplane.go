@@ -196,12 +196,14 @@ func (a *controlPlane) writeKubeconfig(path, token, server string) error {
 	c.AuthInfos["lab"] = &clientcmdapi.AuthInfo{Token: token}
 	c.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "lab"}
 	c.CurrentContext = "lab"
-	if text, err := clientcmd.Write(*c); err == nil {
-		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
-			return nil // somebody may be reading it
-		}
+	text, err := clientcmd.Write(*c)
+	if there, unread := os.ReadFile(path); err == nil && unread == nil && bytes.Equal(there, text) {
+		return nil // somebody may be reading it
 	}
-	if err := clientcmd.WriteToFile(*c, path); err != nil {
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("lab: write %s: %w", path, err)
 	}
 	return nil
