@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"quayside.io/proxy/accesslog"
 	"quayside.io/proxy/exchange"
@@ -45,7 +47,7 @@ func TestLines(t *testing.T) {
 		"$host ${scheme}s $http_host $arg_q$is_args$args $cookie_lang $sent_http_x_served_by $msec":  `shop.example httpss Shop.example:8443 1?q=1 de web 1793588645.678`,
 		"$upstream_header_time|$opentelemetry_trace_id|$opentelemetry_span_id":                       "-, 0.004|0af7651916cd43dd8448eb211c80319c|b7ad6b7169203331",
 		"$namespace/$ingress_name $service_name:$service_port $server_name$location_path $http_none": "n/shop web:80 shop.example/ -",
-		"a\nb $status":                    "a b 200",
+		"a\nb\x1fc\x7fd\x20$status":       "a b c d 200",
 		"$request_completion $bytes_sent": "OK 1271",
 	} {
 		f, err := accesslog.Named(format, nil)
@@ -65,6 +67,82 @@ func TestLines(t *testing.T) {
 		if _, err := accesslog.JSON(bad, nil); err == nil {
 			t.Errorf("%q are fields", bad)
 		}
+	}
+}
+
+// What has no value is a dash, save in JSON; what is empty is empty. Names of parameters and of
+// cookies are written as they are, those of fields with underscores.
+func TestWhatIsThere(t *testing.T) {
+	const names = "$http_x_empty|$http_x_none|$is_args|$args|$https|$arg_a_z|$cookie_a_b|$arg_aAzZ09!|$http_x_two|$upstream_http_x_served_by|$upstream_connect_time|$time_iso8601"
+	r := record("/", "")
+	head := &r.Exchange.Request.Header
+	head.Add("X-Empty", "")
+	head.Add("X-Two", "both")
+	head.Add("Cookie", "a_b=c")
+	for _, c := range []struct {
+		json   bool
+		target string
+		change func()
+		want   string
+	}{
+		{false, "/", func() {}, `|-||-|on|-|c|-!|both|web|0.000, 0.007|2026-11-02T03:04:05+00:00`},
+		{true, "/", func() {}, `||||on||c|!|both|web|0.000, 0.007|2026-11-02T03:04:05+00:00`},
+		{false, "/?a_z=1&aAzZ09=2", func() { r.Exchange.Request.TLS = false }, `|-|?|a_z=1&aAzZ09=2||1|c|2!|both|web|0.000, 0.007|2026-11-02T03:04:05+00:00`},
+		{false, "/", func() { r.Exchange.Upstream.Tries = nil }, `|-||-||-|c|-!|both|-|-|2026-11-02T03:04:05+00:00`},
+	} {
+		c.change()
+		r.Exchange.Request.Asked.Target = []byte(c.target)
+		for i := range r.Exchange.Upstream.Tries {
+			r.Exchange.Upstream.Tries[i].Connect = time.Duration(i) * 7 * time.Millisecond
+		}
+		f, err := accesslog.Parse(names, c.json, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(f.Line(r)); got != c.want {
+			t.Errorf("%s, json %t:\ngot  %s\nwant %s", c.target, c.json, got, c.want)
+		}
+	}
+}
+
+// Numbers of JSON are numbers, and what others know is asked for last.
+func TestVariablesOfOthers(t *testing.T) {
+	asked := []string{}
+	more := func(name string) func(r *accesslog.Record) []byte {
+		asked = append(asked, name)
+		if name == "geo" {
+			return func(*accesslog.Record) []byte { return []byte("\"DE\"") }
+		}
+		return nil
+	}
+	f, err := accesslog.JSON([]string{"status", "geo", "request_time", "host"}, more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := record("/", "")
+	if got, want := string(f.Line(r)), `{"status":200,"geo":"\"DE\"","request_time":2.006,"host":"shop.example"}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if f, err = accesslog.Named("$geo-$status", more); err != nil || string(f.Line(r)) != `\x22DE\x22-200` {
+		t.Errorf("%v, %s", err, f.Line(r))
+	}
+	if _, err := accesslog.Named("$geography", more); err == nil || !slices.Equal(asked, []string{"geo", "geo", "geography"}) {
+		t.Errorf("%v, asked for %q", err, asked)
+	}
+}
+
+// Of a record that is used again only the memory of its line is left.
+func TestNothingIsLeftOfTheRequestBefore(t *testing.T) {
+	f, _ := accesslog.Named("combined", nil)
+	r := record("/", "")
+	first := f.Line(r)
+	r.Reset()
+	if r.Exchange != nil || r.Place != (accesslog.Place{}) || !r.Ended.IsZero() || r.Took != 0 {
+		t.Errorf("left: %+v", r)
+	}
+	r.Exchange = &exchange.Exchange{}
+	if again := f.Line(r); &again[0] != &first[0] {
+		t.Error("the line's memory is not used again")
 	}
 }
 
@@ -144,10 +222,10 @@ func checkHostile(t *testing.T, target, value string) {
 	object, _ := accesslog.Named("json", nil)
 	line = string(object.Line(r))
 	var fields map[string]any
-	if err := json.Unmarshal([]byte(line), &fields); err != nil || strings.ContainsAny(line, "\n\r\u0085\u2028\u2029") || len(fields) != 22 {
+	if err := json.Unmarshal([]byte(line), &fields); err != nil || strings.ContainsAny(line, "\n\r\u0085\u2028\u2029") || len(fields) != 22 || !utf8.ValidString(line) {
 		t.Fatalf("%q, %q: %d fields, %v: %s", target, value, len(fields), err, line)
 	}
-	if want := strings.ToValidUTF8(target, ""); !strings.Contains(target, "\ufffd") && strings.ReplaceAll(fields["request_uri"].(string), "\ufffd", "") != want {
+	if want := string([]rune(target)); fields["request_uri"] != want {
 		t.Fatalf("%q became %q", target, fields["request_uri"])
 	}
 }
