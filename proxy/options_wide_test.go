@@ -69,6 +69,8 @@ func globalCases() []globalCase {
 		{"no-tls-redirect-locations", nil, only("tls", "yes"), "/.well-known/acme-challenge/x", 308, "", ""}, // of which there is no rule
 		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain, /too/"), only("tls", "yes", "path", "/too/"), "/too/x", 200, "", ""},
 		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain"), only("tls", "yes", "path", "/plainer"), "/plainer", 308, "", ""},
+		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain"), only("tls", "yes", "path", "/plain", "configuration-snippet", "rewrite ^/plain(.*)$ /moved$1 break;"), "/plain/x", 200, "uri=/moved/x ", ""},
+		{"no-tls-redirect-locations", only("no-tls-redirect-locations", "/plain"), only("tls", "yes", "path", "/plainer", "configuration-snippet", "rewrite ^ /plain/x break;"), "/plainer", 308, ".test/plainer\r\n", ""},
 		{"use-forwarded-headers", only("use-forwarded-headers", "true", "proxy-real-ip-cidr", "127.0.0.0/8"), only("whitelist-source-range", "10.0.0.0/8"),
 			"/\nX-Forwarded-For: 10.1.1.1", 200, "", ""},
 		{"proxy-real-ip-cidr", only("use-forwarded-headers", "true", "proxy-real-ip-cidr", "11.0.0.0/8"), only("whitelist-source-range", "10.0.0.0/8"),

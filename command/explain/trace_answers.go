@@ -8,12 +8,12 @@ import (
 )
 
 // foreseen tells what a route answers a request by itself, and returns the route that does the
-// rest: where the path is rewritten to another, or a location leads elsewhere, it may be another,
-// and where nothing follows it is nil.
-func (t *tracer) foreseen(r *route.Route, req exchange.Request) *route.Route {
+// rest: where the path is rewritten to another, which req is left with, or a location leads
+// elsewhere, it may be another, and where nothing follows it is nil.
+func (t *tracer) foreseen(r *route.Route, req *exchange.Request) *route.Route {
 	var at exchange.Scripted
 	for {
-		said, answered := t.foreseenBy(r, req, at)
+		said, answered := t.foreseenBy(r, *req, at)
 		switch {
 		case answered:
 			return nil
@@ -23,7 +23,7 @@ func (t *tracer) foreseen(r *route.Route, req exchange.Request) *route.Route {
 			return r
 		}
 		req.Path, req.Target, at = said.Moved, said.Moved, said.At
-		if r = t.next(r, &req, said.Passage); r == nil || r.Closed != "" {
+		if r = t.next(r, req, said.Passage); r == nil || r.Closed != "" {
 			return nil
 		}
 	}

@@ -54,14 +54,15 @@ func (t *tracer) http(tls bool, host string, path []byte) {
 	if r.Closed != "" {
 		return
 	}
-	if r = t.foreseen(r, exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: path, Path: path, TLS: tls}); r == nil {
+	req := &exchange.Request{Method: []byte("GET"), Host: []byte(host), Target: path, Path: path, TLS: tls}
+	if r = t.foreseen(r, req); r == nil {
 		return
 	}
-	if !tls && r.RedirectsToTLS(path) {
+	if !tls && r.RedirectsToTLS(req.Path) {
 		t.works("redirect", "answers 308 to https; what follows holds for that")
 	}
 	if r.NoRule {
-		t.noRule(r, name, path)
+		t.noRule(r, name, req.Path)
 		return
 	}
 	if f := r.Filters; f != nil && f.DirectResponse != nil {

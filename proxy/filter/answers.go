@@ -45,8 +45,8 @@ func (r *DirectResponse) answer(ex *exchange.Exchange, body []byte, kind string)
 }
 
 // ToTLS sends requests that did not come over TLS to the same target over TLS, where
-// applies says so of the path (normalised). A code of zero is 308. The address names
-// the port, unless that is empty.
+// applies says so of the path that the route was found by, whatever scripts have made of it. A
+// code of zero is 308. The address names the port, unless that is empty.
 func ToTLS(applies func(path []byte) bool, code int, port string) Filter {
 	code = cmp.Or(code, 308)
 	var behind []byte
@@ -56,7 +56,7 @@ func ToTLS(applies func(path []byte) bool, code int, port string) Filter {
 	text := strconv.Itoa(code) + " Redirect: use https\n"
 	return Filter{Request: func(ex *exchange.Exchange) bool {
 		r := &ex.Request
-		if r.TLS || !applies(r.Path) {
+		if r.TLS || !applies(r.RoutedPath()) {
 			return true
 		}
 		name, _ := exchange.SplitHost(r.Host)

@@ -72,7 +72,7 @@ func (f *clientCert) request(ex *exchange.Exchange) bool {
 	switch {
 	case f.Mode == ClientOff:
 		return f.allows(ex, "") && f.pass(r, noneShown())
-	case h == nil && !r.TLS && f.leaves != nil && f.leaves(r.Path):
+	case h == nil && !r.TLS && f.leaves != nil && f.leaves(r.RoutedPath()):
 		return true // it is about to be sent to https
 	case h != nil && !madeFor(h, r.AskedHost()):
 		// The certificate was shown to another host, perhaps because that one asks for

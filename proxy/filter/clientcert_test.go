@@ -111,6 +111,23 @@ func TestJudgementExpiresWithAnIssuer(t *testing.T) {
 	}
 }
 
+// A request without TLS needs no certificate if it is sent to https, which the path decides that
+// its route was found by, whatever a script has made of it since.
+func TestNoCertificateOnTheWayToHTTPS(t *testing.T) {
+	clients := &ClientCert{Mode: ClientRequired, Roots: x509.NewCertPool(), Depth: 1}
+	chain := Compile(&Settings{Clients: clients}, Host{ToTLS: func(path []byte) bool { return string(path) != "/plain" }}, tools())
+	for _, c := range []struct {
+		routed, path string
+		status       int
+	}{{"/a", "/a", 308}, {"/a", "/plain", 308}, {"/plain", "/plain", 400}, {"/plain", "/a", 400}} {
+		ex := &exchange.Exchange{}
+		ex.Request.Host, ex.Request.Routed, ex.Request.Path = []byte("a.test"), []byte(c.routed), []byte(c.path)
+		if chain.Request(ex) || ex.Response.Status != c.status {
+			t.Errorf("%s, now %s: %d and not %d", c.routed, c.path, ex.Response.Status, c.status)
+		}
+	}
+}
+
 // A list that is for some certificates only is none that could be trusted to name
 // all.
 func TestPartialRevocationListsAreRefused(t *testing.T) {

@@ -203,8 +203,9 @@ func NewTools(seed maphash.Seed) Tools {
 
 // Host is what the filters of a route owe to the host that it is on.
 type Host struct {
-	// ToTLS, if not nil, says which paths are sent to https, with RedirectCode; 308.
-	// RedirectPort is the port that the address names; empty: none.
+	// ToTLS, if not nil, says which requests are sent to https, by the path that their route was
+	// found by, with RedirectCode; 308. RedirectPort is the port that the address names; empty:
+	// none.
 	ToTLS        func(path []byte) bool
 	RedirectCode int
 	RedirectPort string

@@ -129,8 +129,8 @@ type Terms struct {
 // HTTP-01 challenge arrives before there is a certificate.
 const acmePath = "/.well-known/acme-challenge"
 
-// RedirectsToTLS reports whether a request for path (normalised) that did not
-// come over TLS is to be sent there.
+// RedirectsToTLS reports whether a request that did not come over TLS is to be sent there; path is
+// the one (normalised) that the route was found by.
 func (r *Route) RedirectsToTLS(path []byte) bool {
 	if !r.RedirectTLS {
 		return false
