@@ -35,13 +35,15 @@ func foreignAddresses() [][]string {
 // foreignIngresses is that of Ingresses.
 func foreignIngresses() [][]string { return [][]string{{"/apis/networking.k8s.io/v1/ingresses"}} }
 
-// foreignBeside are those of what says whom NetworkPolicies let in, which ports Services have, what
-// ingress-nginx does by default, and how certificates are renewed.
+// foreignServices is that of Services.
+func foreignServices() [][]string { return [][]string{{"/api/v1/services"}} }
+
+// foreignBeside are those of what says whom NetworkPolicies let in, what ingress-nginx does by
+// default, and how certificates are renewed.
 func foreignBeside() [][]string {
 	return [][]string{
 		{"/apis/networking.k8s.io/v1/networkpolicies"},
 		{"/api/v1/namespaces"},
-		{"/api/v1/services"},
 		{"/api/v1/configmaps?labelSelector=app.kubernetes.io%2Fname%3Dingress-nginx"},
 		{"/apis/cert-manager.io/v1/clusterissuers"},
 		{"/apis/cert-manager.io/v1/issuers"},
@@ -52,8 +54,9 @@ func foreignBeside() [][]string {
 type ForeignKinds struct {
 	Addresses bool // the objects of MetalLB
 	Ingresses bool
-	// Beside Ingresses: NetworkPolicies, namespaces, Services, the ConfigMap of ingress-nginx, and
-	// the issuers of cert-manager.
+	Services  bool
+	// Beside Ingresses: NetworkPolicies, namespaces, the ConfigMap of ingress-nginx, and the
+	// issuers of cert-manager.
 	Beside bool
 }
 
@@ -95,7 +98,7 @@ func (k ForeignKinds) paths() (all [][]string) {
 	for _, of := range []struct {
 		wanted bool
 		paths  [][]string
-	}{{k.Addresses, foreignAddresses()}, {k.Ingresses, foreignIngresses()}, {k.Beside, foreignBeside()}} {
+	}{{k.Addresses, foreignAddresses()}, {k.Ingresses, foreignIngresses()}, {k.Services, foreignServices()}, {k.Beside, foreignBeside()}} {
 		if of.wanted {
 			all = append(all, of.paths...)
 		}

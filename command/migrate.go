@@ -138,9 +138,12 @@ func (e *env) gather(ctx context.Context, m *migrate.Migration, files []string) 
 		defer cancel()
 		ingresses := m.Only != migrate.Addresses
 		text, err := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Addresses: m.Only != migrate.Ingresses, Ingresses: ingresses})
-		beside, unread := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Beside: ingresses})
-		if unread != nil { // Ingresses come to the same without that
-			fmt.Fprintln(e.stderr, "note: NetworkPolicies that keep our proxies from an application, and how certificates are renewed, may be missing here:", printable.Line(unread.Error()))
+		beside, unread := cluster.Foreign(ctx, kubeconfig, cluster.ForeignKinds{Services: true, Beside: ingresses})
+		if unread != nil { // our objects are the same without that
+			const addressed = "Services that share an address across namespaces"
+			const served = "NetworkPolicies that keep our proxies from an application, and how certificates are renewed,"
+			of := map[string]string{migrate.Addresses: addressed, migrate.Ingresses: served, "": addressed + ", " + served}
+			fmt.Fprintf(e.stderr, "note: %s may be missing here: %s\n", of[m.Only], printable.Line(unread.Error()))
 		}
 		return errors.Join(m.Read("the cluster", slices.Concat(text, beside)), err)
 	}

@@ -32,8 +32,9 @@ func TestMigrateWithFewRights(t *testing.T) {
 		found bool
 		says  string // on standard error
 	}{
-		{"ingresses", exitDone, true, "NetworkPolicies that keep our proxies from an application, and how certificates are renewed, may be missing here: read /apis/networking.k8s.io/v1/networkpolicies: no right"},
+		{"ingresses", exitDone, true, "NetworkPolicies that keep our proxies from an application, and how certificates are renewed, may be missing here: read /api/v1/services: no right"},
 		{"addresses", exitFailed, false, "no right to /apis/metallb.io/v1beta1/ipaddresspools"},
+		{"addresses", exitFailed, false, "note: Services that share an address across namespaces may be missing here: read /api/v1/services: no right"},
 		{"", exitFailed, true, "no right to /apis/metallb.io/v1beta1/l2advertisements"},
 	} {
 		var out, says terminalLess

@@ -63,6 +63,7 @@ type source struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        Meta            `json:"metadata"`
 	Spec            json.RawMessage `json:"spec"`
+	Status          json.RawMessage `json:"status"`
 	Data            json.RawMessage `json:"data"`
 	Items           json.RawMessage `json:"items"`
 
@@ -108,6 +109,8 @@ type Migration struct {
 
 	streams  []stream // and the Services to which they may lead
 	services map[target]corev1.ServiceSpec
+
+	sharers []sharer
 }
 
 // Read takes every document of a file of YAML or JSON; name is that of the file.
@@ -174,7 +177,7 @@ func (m *Migration) object(text []byte, kind metav1.TypeMeta) error {
 			take, half = m.takeOptions, Ingresses
 		}
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}:
-		take, half = m.service, Ingresses
+		take, half = m.service, m.Only // both halves have a use for it
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}:
 		take, half = m.takeNamespace, Ingresses
 	case s.TypeMeta == metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}:
@@ -282,7 +285,7 @@ func (m *Migration) Result() Result {
 	if has("Ingress") {
 		r.Notes = append(r.Notes, otherWays)
 	}
-	r.Notes = append(r.Notes, m.otherIssuers()...)
+	r.Notes = slices.Concat(r.Notes, m.otherIssuers(), m.unadmitted())
 	for _, kind := range slices.Sorted(maps.Keys(m.passed)) {
 		r.Notes = append(r.Notes, fmt.Sprintf("%d of %s left alone", m.passed[kind], kind))
 	}

@@ -114,19 +114,31 @@ func (m *Migration) stream(list []stream, notes []string) {
 	m.result.Notes = append(m.result.Notes, notes...)
 }
 
-// service remembers a Service to which streams may lead. It stays as it is.
+// service remembers a Service, which stays as it is: streams may lead to it, and others share its
+// addresses.
 func (m *Migration) service(s *source) error {
-	var spec corev1.ServiceSpec
+	svc := &corev1.Service{}
+	svc.Namespace, svc.Name, svc.Annotations = cmp.Or(s.Metadata.Namespace, corev1.NamespaceDefault), s.Metadata.Name, s.Metadata.Annotations
 	if len(s.Spec) > 0 {
-		if err := json.Unmarshal(s.Spec, &spec); err != nil {
+		if err := json.Unmarshal(s.Spec, &svc.Spec); err != nil {
 			return fmt.Errorf("spec: %w", err)
 		}
 	}
-	if m.services == nil {
-		m.services = map[target]corev1.ServiceSpec{}
+	if len(s.Status) > 0 {
+		if err := json.Unmarshal(s.Status, &svc.Status); err != nil {
+			return fmt.Errorf("status: %w", err)
+		}
 	}
-	m.services[target{cmp.Or(s.Metadata.Namespace, corev1.NamespaceDefault), s.Metadata.Name}] = spec
-	m.noteEdge(s, spec.Selector)
+	if m.Only != Addresses {
+		if m.services == nil {
+			m.services = map[target]corev1.ServiceSpec{}
+		}
+		m.services[target{svc.Namespace, svc.Name}] = svc.Spec
+		m.noteEdge(s, svc.Spec.Selector)
+	}
+	if m.Only != Ingresses {
+		m.noteSharer(svc)
+	}
 	m.pass(s)
 	return nil
 }
