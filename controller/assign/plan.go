@@ -140,6 +140,7 @@ func Compile(c *snapshot.Cluster, prev *Plan, inflight Inflight, now time.Time, 
 	w.freed()
 	w.yieldListed()
 	w.serve()
+	w.swap()
 	w.freeLost()
 
 	w.holdings()

@@ -202,6 +202,7 @@ func (w *allocationWorld) drawService(s *corev1.Service) {
 	}
 	if w.seldom(2) {
 		s.Annotations["metallb.io/allow-shared-ip"] = pick(w.dice, "", "k", "k", "j")
+		s.Annotations[loadbalancer.AnnotationSharingNamespaces] = "*" // as by MetalLB
 	}
 	if w.seldom(5) {
 		s.Annotations["metallb.io/address-pool"] = pick(w.dice, "pool-0", "pool-1", "pool-9")
@@ -302,7 +303,8 @@ func objectsOf[O snapshot.Object](list []O) (objects []snapshot.Object) {
 // compare says what differs, unless a Service keeps an address that MetalLB takes away, which
 // somebody else may be waiting for: in want of what it asks for, or where its pool is for others
 // now, or leaves that address out. Nor does it say who leaves where some shared an address and
-// may not any more: with ours one who has two loses only that.
+// may not any more: with ours one who has two loses only that. Nor that ours first serves whoever
+// asks for an address by name, where MetalLB has just given it to one who would take any.
 func (w *allocationWorld) compare(theirs, ours []*corev1.Service) (difference string) {
 	for i, was := range w.services {
 		had, has := addressesOf(was), addressesOf(ours[i])
@@ -311,6 +313,7 @@ func (w *allocationWorld) compare(theirs, ours []*corev1.Service) (difference st
 		case a == b:
 		case len(had) > 0 && slices.Equal(had, has) && (a == "" || w.isStranger(was)), w.shared(was):
 			return ""
+		case a == "" && w.givenAway(theirs, has):
 		default:
 			difference = fmt.Sprintf("%s has, by MetalLB, %s (%v), and by ours %s (%v)", was.Name, a, addressesOf(theirs[i]), b, has)
 		}
@@ -323,6 +326,18 @@ func (w *allocationWorld) shared(s *corev1.Service) bool {
 	return slices.ContainsFunc(w.known, func(o *corev1.Service) bool {
 		return o.Name != s.Name && slices.ContainsFunc(addressesOf(o), func(a netip.Addr) bool { return slices.Contains(addressesOf(s), a) })
 	})
+}
+
+// givenAway reports whether Services have one of some addresses now that they did not have before.
+func (w *allocationWorld) givenAway(now []*corev1.Service, addresses []netip.Addr) bool {
+	for i, s := range now {
+		for _, a := range addressesOf(s) {
+			if slices.Contains(addresses, a) && !slices.Contains(addressesOf(w.services[i]), a) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isStranger reports whether a Service has an address of a pool that is not for it any more:
