@@ -26,7 +26,7 @@ that is broken. The path is worked out from the objects of the cluster, as
 controller, speakers and proxies do; no packet is sent, save with --live. It is
 looked for where ` + "`quayside status`" + ` looks. The exit code is 0 if every
 link holds, and 1 if one is broken or could not be looked at.`,
-		Example: "  quayside trace https://shop.example.com/cart\n  quayside trace service/default/web\n  quayside trace --live https://shop.example.com/\n  quayside trace 10.0.0.7",
+		Example: "  quayside trace https://shop.example.com/cart\n  quayside trace service/default/web\n  quayside trace --live https://shop.example.com/\n  quayside trace 10.0.0.7\n  quayside trace 10.0.0.7:53/udp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			target, err := explain.ParseTarget(args[0])

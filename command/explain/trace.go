@@ -1,17 +1,12 @@
 package explain
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"golang.org/x/net/idna"
 	corev1 "k8s.io/api/core/v1"
 
 	"quayside.io/cluster/snapshot"
@@ -19,9 +14,6 @@ import (
 	"quayside.io/proxy/route"
 	"quayside.io/speaker/announce"
 )
-
-// errTarget is the error for a target that no trace understands.
-var errTarget = errors.New("not a target")
 
 // Inputs are what a report and a trace are computed from.
 type Inputs struct {
@@ -93,73 +85,12 @@ func (p *Path) FirstBroken() (Link, bool) {
 	return p.Links[i], true
 }
 
-// Target is where a path leads to.
-type Target struct {
-	text    string
-	address netip.Addr   // or
-	service snapshot.Key // or
-	tls     bool
-	host    string // may have a port
-	path    []byte // normalised
-}
-
-// ParseTarget reads "http://host/path", "https://host/path",
-// "service/NAMESPACE/NAME" or an IP address.
-func ParseTarget(text string) (Target, error) {
-	if ip, err := netip.ParseAddr(text); err == nil {
-		return Target{text: text, address: ip.Unmap()}, nil
-	}
-	if rest, ok := strings.CutPrefix(text, "service/"); ok {
-		namespace, name, ok := strings.Cut(rest, "/")
-		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return Target{}, fmt.Errorf("%w: %q: want service/NAMESPACE/NAME", errTarget, text)
-		}
-		return Target{text: text, service: snapshot.Key{Namespace: namespace, Name: name}}, nil
-	}
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return Target{}, fmt.Errorf("%w: %q: want http://host/path, https://host/path, service/NAMESPACE/NAME or an IP address", errTarget, text)
-	}
-	path, ok := route.Normalize(nil, []byte(cmp.Or(u.EscapedPath(), "/")))
-	if !ok {
-		return Target{}, fmt.Errorf("%w: %q: the proxy answers 400 to this path", errTarget, text)
-	}
-	host, err := canonicalHost(u)
-	if err != nil {
-		return Target{}, fmt.Errorf("%w: %q: %w", errTarget, text, err)
-	}
-	return Target{text: text, tls: u.Scheme == "https", host: host, path: path}, nil
-}
-
-// canonicalHost is the host of a URL as a client sends it and rules name it: in lower case,
-// in letters of ASCII, without the dot of the root. The port stays.
-func canonicalHost(u *url.URL) (string, error) {
-	name, port := strings.TrimSuffix(u.Hostname(), "."), u.Port()
-	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
-		name = ascii
-	}
-	name = strings.ToLower(name)
-	if strings.Contains(name, ":") {
-		name = "[" + name + "]"
-	}
-	if name == "" {
-		return "", errors.New("it names no host")
-	}
-	if port == "" {
-		return name, nil
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("port %s: want 1 to 65535", port)
-	}
-	return name + ":" + port, nil
-}
-
 // Trace explains the path to a target.
 func Trace(s Inputs, target Target) *Path {
 	t := &tracer{Inputs: s, path: &Path{Target: target.text}, seen: map[snapshot.Ref]struct{}{}}
 	switch {
 	case target.address.IsValid():
-		t.address(target.address, 0)
+		t.address(target.address, target.port)
 	case target.service.Name != "":
 		t.service(target.service)
 	default:

@@ -24,7 +24,7 @@ import (
 func (t *tracer) http(tls bool, host string, path []byte) {
 	name, port := cutPort(host, tls)
 	if ip, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil && t.isOfOthers(ip.Unmap()) {
-		t.address(ip.Unmap(), port)
+		t.address(ip.Unmap(), tcp(port))
 		return
 	}
 	var passed *route.Passthrough
@@ -261,7 +261,7 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 			continue
 		}
 		// Services may share this address: the request goes to the one with its port.
-		front := holders[max(0, slices.IndexFunc(holders, func(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, isTCP(port)) }))]
+		front := holders[max(0, slices.IndexFunc(holders, func(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, tcp(port).is) }))]
 		t.works("address", "Ingress %s is at %s, held by Service %s", r.Owner.Key, ip, snapshot.KeyOf(front))
 		t.announced(front, ip)
 		nodes = append(nodes, t.proxies(front, ip, port)...)
@@ -279,7 +279,7 @@ func (t *tracer) selves(port int32) {
 			continue
 		}
 		for _, p := range s.Spec.Ports {
-			if isTCP(port)(p) {
+			if tcp(port).is(p) {
 				t.hop(s, p, false)
 			}
 		}
@@ -304,22 +304,18 @@ func (t *tracer) whyNoFront() string {
 	return "there is no Service of the proxies; install them (proxy.enabled of the chart), or name the address by --publish-address"
 }
 
-// isTCP returns a test for the Service port that receives a request to port.
-func isTCP(port int32) func(corev1.ServicePort) bool {
-	return func(p corev1.ServicePort) bool {
-		return p.Port == port && protocolOf(p) == corev1.ProtocolTCP
-	}
-}
+// tcp is a port that receives requests.
+func tcp(port int32) servicePort { return servicePort{port, corev1.ProtocolTCP} }
 
 // proxies looks at the proxies behind their own Service, and returns the nodes
 // of those that can get a request to ip.
 func (t *tracer) proxies(front *corev1.Service, ip netip.Addr, port int32) (nodes []string) {
 	key := snapshot.KeyOf(front)
-	if !slices.ContainsFunc(front.Spec.Ports, isTCP(port)) && !t.Embedded { // `up` has ports of its own
-		t.broken("proxy", "Service %s has no port %d/TCP", key, port)
+	if !slices.ContainsFunc(front.Spec.Ports, tcp(port).is) && !t.Embedded { // `up` has ports of its own
+		t.broken("proxy", "Service %s has no port %s", key, tcp(port))
 		return nil
 	}
-	t.endpoints("proxy", front, ip, isTCP(port))
+	t.endpoints("proxy", front, ip, tcp(port).is)
 	near := t.announcers(key, ip)
 	anywhere := policyOf(front) != corev1.ServiceExternalTrafficPolicyLocal || len(near) == 0
 	for _, slice := range t.Cluster.SlicesOf(key) {

@@ -20,8 +20,8 @@ import (
 	"quayside.io/proxy/balance"
 )
 
-// address traces an IP address to whoever holds it, at one TCP port; 0: at all.
-func (t *tracer) address(ip netip.Addr, port int32) {
+// address traces an IP address to whoever holds it, at one port or at all.
+func (t *tracer) address(ip netip.Addr, port servicePort) {
 	holders, listers := t.holders(ip)
 	if len(holders)+len(listers) == 0 {
 		if !t.unseen("address", snapshot.Service, "who holds "+ip.String()) {
@@ -38,22 +38,29 @@ func (t *tracer) address(ip netip.Addr, port int32) {
 	all := slices.Concat(holders, listers)
 	t.announced(all[0], ip)
 	var only func(corev1.ServicePort) bool
-	if port > 0 && !t.Embedded { // `up` has ports of its own
-		only = isTCP(port)
+	if port.number > 0 && !t.Embedded { // `up` has ports of its own
+		only = port.is
 		all = slices.DeleteFunc(all, func(s *corev1.Service) bool { return !slices.ContainsFunc(s.Spec.Ports, only) })
 		if len(all) == 0 {
-			t.broken("endpoints", "no Service at %s has port %d/TCP%s", ip, port, t.returns(ip))
+			t.broken("endpoints", "no Service at %s has port %s%s", ip, port, t.returns(ip))
 		}
 	}
 	for _, s := range all {
 		t.endpoints("endpoints", s, ip, only)
-		if port == 0 {
+		if port.number == 0 {
 			t.endsOf(s, ip, nil)
 		}
 	}
-	if port > 0 {
-		t.end(ip, uint16(port))
+	if port.number > 0 && (t.Embedded && port.protocol == "" || hasTCP(all, port) || port == tcp(port.number)) {
+		t.end(ip, uint16(port.number))
 	}
+}
+
+// hasTCP reports whether one of some Services has a port that is one of those and of TCP.
+func hasTCP(services []*corev1.Service, port servicePort) bool {
+	return slices.ContainsFunc(services, func(s *corev1.Service) bool {
+		return slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return port.is(p) && protocolOf(p) == corev1.ProtocolTCP })
+	})
 }
 
 // holders are the Services with ip in their status, and those that list it in

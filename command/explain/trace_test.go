@@ -65,7 +65,7 @@ func inputsOf(c *snapshot.Cluster, now time.Time, embedded, external bool) Input
 func TestBadTargetsAreRefused(t *testing.T) {
 	for _, target := range []string{
 		"", "web", "service/web", "service//web", "service/a/b/c", "ftp://a/b", "http://", "http://a/%zz", "http:///x",
-		"http://a/../../x%00", "10.0.0", "::g", "https://[::1",
+		"http://a/../../x%00", "10.0.0", "::g", "https://[::1", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:53/", "10.0.0.1:53/icmp", "10.0.0.1:53/udp/", "[::1]:53/tcp/x",
 	} {
 		if _, err := ParseTarget(target); !errors.Is(err, errTarget) {
 			t.Errorf("%q: error %v, want errTarget", target, err)
@@ -98,6 +98,7 @@ func FuzzTrace(f *testing.F) {
 		}
 		f.Add(string(text), "http://shop.example.com/")
 		f.Add(string(text), "10.0.0.5")
+		f.Add(string(text), "10.0.0.1:53/udp")
 		f.Add(string(text), "service/shop/web")
 	}
 	f.Fuzz(func(t *testing.T, objects, target string) {

@@ -226,7 +226,11 @@ func (w *reachedWorld) ends() (ends []reachedEnd, err error) {
 // ask asks both trace and the LAN.
 func (w *reachedWorld) ask(end *reachedEnd) error {
 	path, url := &explain.Path{}, "http://"+end.at.String()+"/"
-	if err := w.ran(w.laptop, path, "trace "+url); err != nil {
+	target := url
+	if end.at.Port()%2 == 0 { // the other way to say so
+		target = end.at.String() + "/tcp"
+	}
+	if err := w.ran(w.laptop, path, "trace "+target); err != nil {
 		return err
 	}
 	own := w.laptop.IP()
