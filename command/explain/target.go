@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,9 @@ type servicePort struct {
 func (p servicePort) is(of corev1.ServicePort) bool {
 	return (p.number == 0 || p.number == of.Port) && (p.protocol == "" || p.protocol == protocolOf(of))
 }
+
+// in reports whether a Service has one of those.
+func (p servicePort) in(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, p.is) }
 
 // String returns "53/UDP", or "53" of any protocol.
 func (p servicePort) String() string {

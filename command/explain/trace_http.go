@@ -261,7 +261,7 @@ func (t *tracer) front(r *route.Route, port int32) (nodes []string) {
 			continue
 		}
 		// Services may share this address: the request goes to the one with its port.
-		front := holders[max(0, slices.IndexFunc(holders, func(s *corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, tcp(port).is) }))]
+		front := holders[max(0, slices.IndexFunc(holders, tcp(port).in))]
 		t.works("address", "Ingress %s is at %s, held by Service %s", r.Owner.Key, ip, snapshot.KeyOf(front))
 		t.announced(front, ip)
 		nodes = append(nodes, t.proxies(front, ip, port)...)
@@ -311,7 +311,7 @@ func tcp(port int32) servicePort { return servicePort{port, corev1.ProtocolTCP} 
 // of those that can get a request to ip.
 func (t *tracer) proxies(front *corev1.Service, ip netip.Addr, port int32) (nodes []string) {
 	key := snapshot.KeyOf(front)
-	if !slices.ContainsFunc(front.Spec.Ports, tcp(port).is) && !t.Embedded { // `up` has ports of its own
+	if !tcp(port).in(front) && !t.Embedded { // `up` has ports of its own
 		t.broken("proxy", "Service %s has no port %s", key, tcp(port))
 		return nil
 	}

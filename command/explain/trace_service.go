@@ -40,7 +40,7 @@ func (t *tracer) address(ip netip.Addr, port servicePort) {
 	var only func(corev1.ServicePort) bool
 	if port.number > 0 && !t.Embedded { // `up` has ports of its own
 		only = port.is
-		all = slices.DeleteFunc(all, func(s *corev1.Service) bool { return !slices.ContainsFunc(s.Spec.Ports, only) })
+		all = slices.DeleteFunc(all, func(s *corev1.Service) bool { return !port.in(s) })
 		if len(all) == 0 {
 			t.broken("endpoints", "no Service at %s has port %s%s", ip, port, t.returns(ip))
 		}
@@ -51,16 +51,10 @@ func (t *tracer) address(ip netip.Addr, port servicePort) {
 			t.endsOf(s, ip, nil)
 		}
 	}
-	if port.number > 0 && (t.Embedded && port.protocol == "" || hasTCP(all, port) || port == tcp(port.number)) {
+	anyTCP := port.protocol == "" && port.number > 0 && (t.Embedded || slices.ContainsFunc(all, tcp(port.number).in))
+	if anyTCP || port.protocol == corev1.ProtocolTCP {
 		t.end(ip, uint16(port.number))
 	}
-}
-
-// hasTCP reports whether one of some Services has a port that is one of those and of TCP.
-func hasTCP(services []*corev1.Service, port servicePort) bool {
-	return slices.ContainsFunc(services, func(s *corev1.Service) bool {
-		return slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return port.is(p) && protocolOf(p) == corev1.ProtocolTCP })
-	})
 }
 
 // holders are the Services with ip in their status, and those that list it in

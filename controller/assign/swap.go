@@ -19,7 +19,7 @@ func (w *work) swap() {
 	s.gather()
 	s.settle()
 	for _, c := range slices.Backward(s.sorted) {
-		if s.waits[&c.holder] == c {
+		if s.waits[&c.holder] != nil {
 			s.begin(s.circle(c))
 			return
 		}

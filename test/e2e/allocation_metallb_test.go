@@ -313,7 +313,7 @@ func (w *allocationWorld) compare(theirs, ours []*corev1.Service) (difference st
 		case a == b:
 		case len(had) > 0 && slices.Equal(had, has) && (a == "" || w.isStranger(was)), w.shared(was):
 			return ""
-		case a == "" && w.givenAway(theirs, has):
+		case a == "" && asksByName(was) && w.givenAway(theirs, has):
 		default:
 			difference = fmt.Sprintf("%s has, by MetalLB, %s (%v), and by ours %s (%v)", was.Name, a, addressesOf(theirs[i]), b, has)
 		}
@@ -326,6 +326,11 @@ func (w *allocationWorld) shared(s *corev1.Service) bool {
 	return slices.ContainsFunc(w.known, func(o *corev1.Service) bool {
 		return o.Name != s.Name && slices.ContainsFunc(addressesOf(o), func(a netip.Addr) bool { return slices.Contains(addressesOf(s), a) })
 	})
+}
+
+// asksByName reports whether a Service asks for addresses, and not only for a pool of them.
+func asksByName(s *corev1.Service) bool {
+	return s.Spec.LoadBalancerIP != "" || s.Annotations["metallb.io/loadBalancerIPs"] != ""
 }
 
 // givenAway reports whether Services have one of some addresses now that they did not have before.
