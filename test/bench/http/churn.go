@@ -25,10 +25,9 @@ import (
 	"quayside.io/proxy/route"
 )
 
-// churnVariable makes Quayside change what it serves when it is told so at changesAddr.
+// churnVariable is the socket at which Quayside is told to change what it serves. It is a
+// Unix one, as HAProxy's, and each change is answered, so that both are told alike.
 const churnVariable = "QUAYSIDE_BENCH_CHURN"
-
-const changesAddr = "127.0.0.1:18184"
 
 // What there is while things change: Services of six endpoints each out of eight, which
 // change by turns. One of them is "web", which the load asks for; so it changes 50
@@ -181,7 +180,8 @@ func (c *churn) alone(ctx context.Context, proc *process, d time.Duration) (chan
 // churningPeers are each of the three without changes and with them. A request may fail
 // only to the others: nginx closes connections while it loads its configuration.
 func churningPeers(dir string, ours, nginx, haproxy peer) ([]peer, error) {
-	ours.command.Env = append(ours.command.Env, churnVariable+"=1")
+	socket := filepath.Join(dir, "quayside.sock")
+	ours.command.Env = append(ours.command.Env, churnVariable+"="+socket)
 	if nginx.missing == "" {
 		if err := writeNginx(dir, 0); err != nil {
 			return nil, err
@@ -192,7 +192,7 @@ func churningPeers(dir string, ours, nginx, haproxy peer) ([]peer, error) {
 	}
 	oursChanging, nginxReloading, haproxyChanging := ours, nginx, haproxy
 	oursChanging.name, oursChanging.churn = ours.name+"-changing", &churn{every: time.Second / changesPerSecond, addr: ours.addr}
-	oursChanging.churn.change = oursChanging.churn.tell
+	oursChanging.churn.change = oursChanging.churn.tell(socket)
 	nginxReloading.name, nginxReloading.mayFail = nginx.name+"-reloading", true
 	nginxReloading.churn = &churn{every: time.Second, addr: nginx.addr, change: func(_ context.Context, n int) error { return reloadNginx(dir, n) }}
 	haproxyChanging.name, haproxyChanging.mayFail = haproxy.name+"-changing", true
@@ -201,26 +201,29 @@ func churningPeers(dir string, ours, nginx, haproxy peer) ([]peer, error) {
 	return []peer{ours, oursChanging, nginx, nginxReloading, haproxy, haproxyChanging}, nil
 }
 
-// tell makes Quayside make a change. It returns when the change is known; until it is
+// tell makes Quayside make changes. It returns when the change is known; until it is
 // served others may join it.
-func (c *churn) tell(ctx context.Context, n int) (err error) {
-	if c.conn == nil {
-		var dialer net.Dialer
-		if c.conn, err = dialer.DialContext(ctx, "tcp", changesAddr); err != nil {
+func (c *churn) tell(socket string) func(context.Context, int) error {
+	return func(ctx context.Context, n int) (err error) {
+		if c.conn == nil {
+			var dialer net.Dialer
+			if c.conn, err = dialer.DialContext(ctx, "unix", socket); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintln(c.conn, n); err != nil {
 			return err
 		}
-	}
-	if _, err := fmt.Fprintln(c.conn, n); err != nil {
+		_, err = io.ReadFull(c.conn, make([]byte, 1))
 		return err
 	}
-	_, err = io.ReadFull(c.conn, make([]byte, 1))
-	return err
 }
 
 // serveChanges makes the changes that it is told.
-func serveChanges(ctx context.Context, files *cluster.Files) error {
+func serveChanges(ctx context.Context, socket string, files *cluster.Files) error {
 	putChurning(files)
-	l, err := net.Listen("tcp", changesAddr)
+	os.Remove(socket) // of the process before
+	l, err := net.Listen("unix", socket)
 	if err != nil {
 		return err
 	}

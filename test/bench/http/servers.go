@@ -112,8 +112,8 @@ func serveQuayside(ctx context.Context, addr, backend, options string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return files.Run(ctx) })
 	g.Go(func() error { return p.Run(ctx) })
-	if os.Getenv(churnVariable) != "" {
-		g.Go(func() error { return serveChanges(ctx, files) })
+	if socket := os.Getenv(churnVariable); socket != "" {
+		g.Go(func() error { return serveChanges(ctx, socket, files) })
 	}
 	return g.Wait()
 }
