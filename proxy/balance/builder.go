@@ -39,6 +39,7 @@ func (b *builder) slice(s *discoveryv1.EndpointSlice) {
 		}
 		return
 	}
+	b.ready = slices.Grow(b.ready, len(s.Endpoints)) // nearly all of them are
 	for i := range s.Endpoints {
 		b.endpoint(&s.Endpoints[i], s.Namespace, number)
 	}
