@@ -21,7 +21,9 @@
 // without requests.
 //
 // With -rate requests come at random, that many a second: no longer 64 that wait for each
-// other, so p99 is what a proxy with time to spare makes somebody wait (see paced.go).
+// other, so p99 is what a proxy with time to spare makes somebody wait (see paced.go). It
+// can be had beside -churn: p99 is that of the requests that were answered, and those that
+// a proxy lost are printed.
 //
 // With -options Quayside and nginx are measured with each of the cheap options of an
 // Ingress, and with all of them at once (see options.go); what one adds is the

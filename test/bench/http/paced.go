@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,8 +35,22 @@ type pace struct {
 // pacedResult is what it prints. A request's time begins when it was due, also if no
 // connection was free by then.
 type pacedResult struct {
-	Requests int
+	Requests int // that were answered
 	P50, P99 time.Duration
+	broken
+}
+
+// broken counts what the proxy did to connections: nothing, if it is as it should be.
+type broken struct {
+	Lost   int // requests without an answer
+	Closed int // connections that nothing was asked on
+}
+
+func (b broken) String() string {
+	if b == (broken{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d requests lost, %d idle connections closed", b.Lost, b.Closed)
 }
 
 // loadPaced runs the program once more in that role, on the core of the load.
@@ -57,7 +70,7 @@ func loadPaced(ctx context.Context, how pace) (loaded, error) {
 	if err := json.Unmarshal(out, &r); err != nil {
 		return loaded{}, fmt.Errorf("paced load: %q: %w", out, err)
 	}
-	return loaded{requests: r.Requests, p50: r.P50, p99: r.P99}, nil
+	return loaded{requests: r.Requests, p50: r.P50, p99: r.P99, errors: r.broken.String()}, nil
 }
 
 // servePaced is the role: it sends, and prints what it has measured.
@@ -80,7 +93,7 @@ func servePaced() error {
 	}
 	slices.Sort(took)
 	at := func(percent int) time.Duration { return took[(len(took)-1)*percent/100] }
-	return json.NewEncoder(os.Stdout).Encode(pacedResult{Requests: len(took), P50: at(50), P99: at(99)})
+	return json.NewEncoder(os.Stdout).Encode(pacedResult{Requests: len(took), P50: at(50), P99: at(99), broken: p.broken})
 }
 
 // pacer is one loop over all connections, which a goroutine for each would be too uneven
@@ -94,6 +107,7 @@ type pacer struct {
 	idle         []*asker
 	asking       map[int32]*asker // by descriptor
 	took         []time.Duration
+	broken
 }
 
 // asker is a connection.
@@ -116,16 +130,20 @@ func newPacer(how pace) (*pacer, error) {
 		return nil, err
 	}
 	for range connections {
-		fd, err := dialRaw(how.Addr)
-		if err != nil {
+		if err := p.connect(); err != nil {
 			return nil, err
 		}
-		if err := p.watch(fd); err != nil {
-			return nil, err
-		}
-		p.idle = append(p.idle, &asker{fd: fd, answer: make([]byte, 0, 8<<10)})
 	}
 	return p, nil
+}
+
+func (p *pacer) connect() error {
+	fd, err := dialRaw(p.Addr)
+	if err != nil {
+		return err
+	}
+	p.idle = append(p.idle, &asker{fd: fd, answer: make([]byte, 0, 8<<10)})
+	return p.watch(fd)
 }
 
 // close closes all that it has opened.
@@ -179,8 +197,10 @@ func (p *pacer) ask() error {
 		a.due = p.due[0]
 		p.due, p.idle = p.due[1:], p.idle[1:]
 		p.asking[int32(a.fd)] = a
-		if n, err := unix.Write(a.fd, []byte(askedOnce)); n != len(askedOnce) {
-			return fmt.Errorf("%d of %d bytes sent: %w", n, len(askedOnce), err)
+		if n, _ := unix.Write(a.fd, []byte(askedOnce)); n != len(askedOnce) { // the socket was empty
+			if err := p.lose(a); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -215,11 +235,11 @@ func (p *pacer) hear(fd int32) error {
 	}
 	a := p.asking[fd]
 	if a == nil {
-		return errors.New("the proxy has closed a connection, or said more than it was asked")
+		return p.hearIdle(int(fd))
 	}
-	n, err := unix.Read(a.fd, a.answer[len(a.answer):cap(a.answer)])
+	n, _ := unix.Read(a.fd, a.answer[len(a.answer):cap(a.answer)])
 	if n <= 0 {
-		return fmt.Errorf("a connection ended within an answer: %w", cmp.Or(err, errors.New("end of file")))
+		return p.lose(a)
 	}
 	a.answer = a.answer[:len(a.answer)+n]
 	whole, err := isWhole(a.answer)
@@ -231,6 +251,25 @@ func (p *pacer) hear(fd int32) error {
 	delete(p.asking, fd)
 	p.idle = append(p.idle, a)
 	return nil
+}
+
+// lose is for a request whose connection ended, and makes another in its place.
+func (p *pacer) lose(a *asker) error {
+	p.Lost++
+	delete(p.asking, int32(a.fd))
+	unix.Close(a.fd)
+	return p.connect()
+}
+
+// hearIdle is for what comes over a connection that nothing was asked on: its end.
+func (p *pacer) hearIdle(fd int) error {
+	if n, _ := unix.Read(fd, make([]byte, 1)); n > 0 {
+		return errors.New("the proxy said more than it was asked")
+	}
+	p.Closed++
+	p.idle = slices.DeleteFunc(p.idle, func(a *asker) bool { return a.fd == fd })
+	unix.Close(fd)
+	return p.connect()
 }
 
 // isWhole reports whether a response has come to its end, which must be told by its length.
